@@ -43,7 +43,7 @@ FEATURES := $(shell echo $(patsubst __%__,%,$(filter __SSE% __SSSE% __AVX% __FMA
 # Flags. Never -ffast-math but for one file, below. The link asks for cpu_describe, so that core/cpu.o, which
 # refuses processors that lack what the build assumes, is in every program.
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-            -Wwrite-strings -Wvla -Wformat=2 $(if $(CI)$(WERROR),-Werror) \
+            -Wwrite-strings -Wvla -Wformat=2 -Wno-psabi $(if $(CI)$(WERROR),-Werror) \
             $(if $(filter __clang__,$(MACROS)),-Wno-pass-failed)
 DEFINES  := -Isrc -D_POSIX_C_SOURCE=200809L
 SANE     := -g -O1 -fno-omit-frame-pointer

@@ -1,146 +1,93 @@
 #include "ops/vmath.h"
 
-#include <stdint.h>
-#include <string.h>
+#include <stddef.h>
 
-/* exp(x) = 2^n exp(f), n = round(x / ln 2), |f| <= ln 2 / 2, exp(f) by its Taylor polynomial.
- * Adding and taking away MAGIC = 1.5 * 2^(mantissa bits) rounds to a whole number, which then
- * stands in the low bits of the sum, ready to be shifted into an exponent. */
+#include "ops/vec.h"
+
 #ifdef REAL_DOUBLE
-typedef uint64_t Bits;
-enum { MANTISSA = 52 };
-#define MAGIC 6755399441055744.0
-#define BIAS 1023
-#define LOWEST (-708.0)
-#define HIGHEST 709.0
 enum { LOG_TERMS = 16 };
-#define LN2_HI 6.93145751953125e-1
-#define LN2_LO 1.42860682030941723212e-6
 #else
-typedef uint32_t Bits;
-enum { MANTISSA = 23 };
-#define MAGIC 12582912.0f
-#define BIAS 127
-#define LOWEST (-87.0f)
-#define HIGHEST 88.0f
 enum { LOG_TERMS = 7 };
-#define LN2_HI 0.693359375f
-#define LN2_LO (-2.12194440e-4f)
 #endif
-#define LOG2_E REAL(1.44269504088896340736)
-
-static inline real polynomial(real f) {
-#ifdef REAL_DOUBLE
-    real p = 1.0 / 6227020800.0;
-    p = p * f + 1.0 / 479001600.0;
-    p = p * f + 1.0 / 39916800.0;
-    p = p * f + 1.0 / 3628800.0;
-    p = p * f + 1.0 / 362880.0;
-    p = p * f + 1.0 / 40320.0;
-    p = p * f + 1.0 / 5040.0;
-#else
-    real p = 1.0f / 5040.0f;
-#endif
-    p = p * f + REAL(1.0) / REAL(720.0);
-    p = p * f + REAL(1.0) / REAL(120.0);
-    p = p * f + REAL(1.0) / REAL(24.0);
-    p = p * f + REAL(1.0) / REAL(6.0);
-    p = p * f + REAL(0.5);
-    p = p * f + 1;
-    return p * f + 1;
-}
-
-static inline real fast_exp(real x) {
-    x = x < LOWEST ? LOWEST : x; /* NaN passes both */
-    x = x > HIGHEST ? HIGHEST : x;
-    const real shifted = x * LOG2_E + MAGIC, n = shifted - MAGIC;
-    const real f = (x - n * LN2_HI) - n * LN2_LO;
-    Bits bits;
-    real scale;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + BIAS) << MANTISSA;
-    memcpy(&scale, &bits, sizeof scale);
-    return polynomial(f) * scale;
-}
 
 /* log(1 + y) for y from 0 to 1: 2 atanh(s) = 2 (s + s^3/3 + s^5/5 + ...), s = y / (2 + y) <= 1/3.
  */
-static inline real log1p_unit(real y) {
-    const real s = y / (2 + y), s2 = s * s;
-    real p = 0;
+static inline Vec log1p_unit(Vec y) {
+    const Vec s = y / (2 + y), s2 = s * s;
+    Vec p = {0};
     for (int k = LOG_TERMS - 1; k >= 0; k--) p = p * s2 + REAL(2.0) / (real)(2 * k + 1);
     return p * s;
 }
 
+static inline void softplus1(real *sig, real *up, real *down, const real *x, real scale, int left) {
+    const Vec zero = {0}, v = vec_load(x, left);
+    const Vec plus = vec_max(zero, v), minus = vec_max(zero, -v);
+    const Vec small = vec_exp(-plus - minus), base = 1 + log1p_unit(small);
+    vec_store(sig, vec_where_greater(v, zero, zero + 1, small) / (1 + small), left);
+    vec_store(up, (base + plus) * scale, left);
+    vec_store(down, (base + minus) * scale, left);
+}
+
 void vmath_softplus1(real *restrict sig, real *restrict up, real *restrict down,
                      const real *restrict x, real scale, int n) {
-#pragma omp simd
-    for (int i = 0; i < n; i++) {
-        const real plus = x[i] > 0 ? x[i] : 0, minus = x[i] > 0 ? 0 : -x[i];
-        const real small = fast_exp(-plus - minus), base = 1 + log1p_unit(small);
-        sig[i] = (x[i] > 0 ? 1 : small) / (1 + small);
-        up[i] = (base + plus) * scale;
-        down[i] = (base + minus) * scale;
-    }
+    EACH_VEC(n, softplus1(sig + i, up + i, down + i, x + i, scale, left));
+}
+
+static inline Vec exp_shifted(real *y, const real *x, real shift, int left) {
+    const Vec v = vec_exp(vec_load(x, left) - shift);
+    vec_store(y, v, left);
+    return left < VEC ? vec_fill(v, left, 0) : v;
 }
 
 real vmath_exp_sum(real *y, const real *x, real shift, int n) {
-    real sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int i = 0; i < n; i++) {
-        const real v = fast_exp(x[i] - shift);
-        y[i] = v;
-        sum += v;
-    }
-    return sum;
+    Vec sum = {0};
+    EACH_VEC(n, sum += exp_shifted(y + i, x + i, shift, left));
+    return vec_sum(sum);
 }
 
 void vmath_exp(real *y, const real *x, int n) {
-#pragma omp simd
-    for (int i = 0; i < n; i++) y[i] = fast_exp(x[i]);
+    EACH_VEC(n, vec_store(y + i, vec_exp(vec_load(x + i, left)), left));
+}
+
+static inline Vec load_or(const real *x, int left, real other) {
+    const Vec v = vec_load(x, left);
+    return left < VEC ? vec_fill(v, left, other) : v;
 }
 
 real vmath_max(const real *x, int n) {
-    real m = x[0];
-#pragma omp simd reduction(max : m)
-    for (int i = 0; i < n; i++) m = x[i] > m ? x[i] : m; /* from 0: whole vectors */
-    return m;
+    Vec top = vec_all(x[0]);
+    EACH_VEC(n, top = vec_max(top, load_or(x + i, left, x[0])));
+    return vec_top(top);
 }
 
 real vmath_tile_peak(const real *x, int ld, int rows, int cols) {
-    enum { LANES = 16 };
-    real most[LANES] = {0}, peak = 0;
+    Vec top = {0};
     for (int r = 0; r < rows; r++)
-        for (int c = 0; c < cols; c += LANES) {
-            const real *v = x + (size_t)r * (size_t)ld + c;
-#pragma omp simd
-            for (int i = 0; i < LANES; i++) {
-                const real a = v[i] < 0 ? -v[i] : v[i];
-                most[i] = a <= most[i] ? most[i] : a;
-            }
-        }
-    for (int i = 0; i < LANES; i++) peak = most[i] <= peak ? peak : most[i];
-    return peak;
+        for (int c = 0; c < cols; c += VEC)
+            top = vec_max(top, vec_abs(vec_load(x + (size_t)r * (size_t)ld + (size_t)c, VEC)));
+    return vec_top(top);
+}
+
+static inline void softmax_grad(real *s, real *dp, real lse, real a, real D, int left) {
+    const Vec p = a * vec_exp(vec_load(s, left) - lse);
+    vec_store(s, p, left);
+    vec_store(dp, p * (vec_load(dp, left) - D), left);
 }
 
 void vmath_softmax_grad(real *restrict s, real *restrict dp, real lse, real a, real D, int n) {
-#pragma omp simd
-    for (int i = 0; i < n; i++) {
-        const real p = a * fast_exp(s[i] - lse);
-        s[i] = p;
-        dp[i] = p * (dp[i] - D);
-    }
+    EACH_VEC(n, softmax_grad(s + i, dp + i, lse, a, D, left));
+}
+
+static inline Vec softmax_dot(real *s, const real *dp, real lse, real a, int left) {
+    const Vec p = vec_exp(vec_load(s, left) - lse);
+    vec_store(s, a * p, left);
+    return p * vec_load(dp, left);
 }
 
 real vmath_softmax_row(real *restrict s, real *restrict dp, real lse, real a, int n) {
-    real dot = 0;
-#pragma omp simd reduction(+ : dot)
-    for (int i = 0; i < n; i++) {
-        const real p = fast_exp(s[i] - lse);
-        dot += p * dp[i];
-        s[i] = a * p;
-    }
-#pragma omp simd
-    for (int i = 0; i < n; i++) dp[i] = s[i] * (dp[i] - dot);
+    Vec dots = {0};
+    EACH_VEC(n, dots += softmax_dot(s + i, dp + i, lse, a, left));
+    const real dot = vec_sum(dots);
+    EACH_VEC(n, vec_store(dp + i, vec_load(s + i, left) * (vec_load(dp + i, left) - dot), left));
     return dot;
 }

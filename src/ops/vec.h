@@ -1,0 +1,162 @@
+/* Whole vectors of 64 bytes: 16 floats, 8 doubles. For hot loops that compilers make slow code of:
+ * without -ffast-math gcc 12 adds a row's 16 partial sums one after another (a row of 128 takes
+ * twice the time), and turns the clamp of an exp into masks over the whole loop (1.6 times).
+ *
+ * A loop's body takes how many elements are left; it is there twice, with VEC in the loop and once
+ * more for the rest, so that the loop itself holds no partial vector. */
+#ifndef OPS_VEC_H
+#define OPS_VEC_H
+
+#include <stdint.h>
+#include <string.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#include "core/real.h"
+
+enum { VEC = 64 / (int)sizeof(real) };
+typedef real Vec __attribute__((vector_size(64)));
+#ifdef REAL_DOUBLE
+typedef int64_t VecBits __attribute__((vector_size(64)));
+#else
+typedef int32_t VecBits __attribute__((vector_size(64)));
+#endif
+
+/* BODY for all vectors of n elements: i is the first element, left how many there are of VEC. */
+#define EACH_VEC(n, BODY)                                                                          \
+    do {                                                                                           \
+        int i = 0;                                                                                 \
+        for (const int left = VEC; i + left <= (n); i += left) BODY;                               \
+        if (i < (n)) {                                                                             \
+            const int left = (n)-i;                                                                \
+            BODY;                                                                                  \
+        }                                                                                          \
+    } while (0)
+
+static inline Vec vec_all(real x) { return (Vec){0} + x; }
+
+/* The first `left` elements, at most VEC; missing ones read as 0. */
+static inline Vec vec_load(const real *p, int left) {
+    Vec v = {0};
+    memcpy(&v, p, (size_t)left * sizeof *p);
+    return v;
+}
+static inline void vec_store(real *p, Vec v, int left) { memcpy(p, &v, (size_t)left * sizeof *p); }
+
+/* where a > b: x, elsewhere y */
+static inline Vec vec_where_greater(Vec a, Vec b, Vec x, Vec y) {
+    const VecBits m = a > b;
+    return (Vec)((m & (VecBits)x) | (~m & (VecBits)y));
+}
+
+/* The larger and the smaller; b where either is NaN. */
+static inline Vec vec_max(Vec a, Vec b) {
+#if defined(__AVX512F__) && defined(REAL_DOUBLE)
+    return (Vec)_mm512_max_pd((__m512d)a, (__m512d)b);
+#elif defined(__AVX512F__)
+    return (Vec)_mm512_max_ps((__m512)a, (__m512)b);
+#else
+    return vec_where_greater(a, b, a, b);
+#endif
+}
+static inline Vec vec_min(Vec a, Vec b) {
+#if defined(__AVX512F__) && defined(REAL_DOUBLE)
+    return (Vec)_mm512_min_pd((__m512d)a, (__m512d)b);
+#elif defined(__AVX512F__)
+    return (Vec)_mm512_min_ps((__m512)a, (__m512)b);
+#else
+    return vec_where_greater(b, a, a, b);
+#endif
+}
+
+static inline Vec vec_abs(Vec v) { return vec_max(v, -v); }
+
+/* Elements `left` and beyond become `other`. */
+static inline Vec vec_fill(Vec v, int left, real other) {
+    for (int i = left; i < VEC; i++) v[i] = other;
+    return v;
+}
+
+/* The sum of all elements, in a fixed order: halves onto each other. */
+static inline real vec_sum(Vec v) {
+    typedef real Half __attribute__((vector_size(32)));
+    typedef real Quarter __attribute__((vector_size(16)));
+    Half half[2];
+    Quarter quarter[2];
+    memcpy(half, &v, sizeof v);
+    half[0] += half[1];
+    memcpy(quarter, &half[0], sizeof quarter);
+    quarter[0] += quarter[1];
+#ifdef REAL_DOUBLE
+    return quarter[0][0] + quarter[0][1];
+#else
+    return (quarter[0][0] + quarter[0][2]) + (quarter[0][1] + quarter[0][3]);
+#endif
+}
+
+static inline real vec_dot(const real *x, const real *y, int n) {
+    Vec sum = {0};
+    EACH_VEC(n, sum += vec_load(x + i, left) * vec_load(y + i, left));
+    return vec_sum(sum);
+}
+
+/* The largest element; NaN may be passed over. */
+static inline real vec_top(Vec v) {
+    real top = v[0];
+    for (int i = 1; i < VEC; i++) top = v[i] > top ? v[i] : top;
+    return top;
+}
+
+/* exp(x) = 2^n exp(f), n = round(x / ln 2), |f| <= ln 2 / 2, exp(f) by a polynomial.
+ * Adding and taking away VEC_MAGIC = 1.5 * 2^(mantissa bits) rounds to a whole number, which then
+ * stands in the low bits of the sum, ready to be shifted into an exponent. Exact to 2 ULP between
+ * VEC_EXP_LOWEST and VEC_EXP_HIGHEST, stays at its ends beyond; NaN passes. */
+#ifdef REAL_DOUBLE
+enum { VEC_MANTISSA = 52, VEC_BIAS = 1023 };
+#define VEC_MAGIC 6755399441055744.0
+#define VEC_EXP_LOWEST (-708.0)
+#define VEC_EXP_HIGHEST 709.0
+#define VEC_LN2_HI 6.93145751953125e-1
+#define VEC_LN2_LO 1.42860682030941723212e-6
+#else
+enum { VEC_MANTISSA = 23, VEC_BIAS = 127 };
+#define VEC_MAGIC 12582912.0f
+#define VEC_EXP_LOWEST (-87.0f)
+#define VEC_EXP_HIGHEST 88.0f
+#define VEC_LN2_HI 0.693359375f
+#define VEC_LN2_LO (-2.12194440e-4f)
+#endif
+#define VEC_LOG2_E REAL(1.44269504088896340736)
+
+static inline Vec vec_exp_reduced(Vec f) {
+#ifdef REAL_DOUBLE
+    Vec p = f * (1.0 / 6227020800.0) + 1.0 / 479001600.0;
+    p = p * f + 1.0 / 39916800.0;
+    p = p * f + 1.0 / 3628800.0;
+    p = p * f + 1.0 / 362880.0;
+    p = p * f + 1.0 / 40320.0;
+    p = p * f + 1.0 / 5040.0;
+    p = p * f + 1.0 / 720.0;
+    p = p * f + 1.0 / 120.0;
+    p = p * f + 1.0 / 24.0;
+    p = p * f + 1.0 / 6.0;
+#else
+    Vec p = f * 1.38368461e-3f + 8.37481578e-3f; /* minimax, 2e-9: one term less than Taylor's */
+    p = p * f + 4.16682256e-2f;
+    p = p * f + 1.66664202e-1f;
+#endif
+    p = p * f + REAL(0.5);
+    p = p * f + REAL(1.0);
+    return p * f + REAL(1.0);
+}
+
+static inline Vec vec_exp(Vec x) {
+    x = vec_min(vec_all(VEC_EXP_HIGHEST), vec_max(vec_all(VEC_EXP_LOWEST), x));
+    const Vec shifted = x * VEC_LOG2_E + VEC_MAGIC, n = shifted - VEC_MAGIC;
+    const Vec f = (x - n * VEC_LN2_HI) - n * VEC_LN2_LO;
+    const VecBits exponent = ((VecBits)shifted + VEC_BIAS) << VEC_MANTISSA;
+    return vec_exp_reduced(f) * (Vec)exponent;
+}
+
+#endif
