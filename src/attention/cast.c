@@ -24,6 +24,7 @@
 #include "core/gemm.h"
 #include "ops/attend.h"
 #include "ops/linear.h"
+#include "ops/vec.h"
 #include "ops/vmath.h"
 
 enum { SIZE_FIXED = -1, SIZE_LENGTH = -2 };
@@ -90,8 +91,18 @@ static void clusters_shape(const void *self, int *C, int *k) {
 
 /* ---- memory ---- */
 
+/* Scores of tokens for surrogates, (N,h,C) in the method, are kept in blocks of BLOCK tokens, each
+ * (h,C,BLOCK): f then runs over clusters with tokens side by side in vectors, products have few
+ * shapes whatever N is, and a block stays in the first cache. Tokens beyond N are zeros. */
+enum { BLOCK = 64 };
+
+static int blocks(int N) { return (N + BLOCK - 1) / BLOCK; }
+static size_t block_reals(const Cast *s) { return (size_t)(s->shape.h * s->clusters * BLOCK); }
+static size_t score_reals(const Cast *s, int N) { return (size_t)blocks(N) * block_reals(s); }
+static size_t token_reals(int N) { return (size_t)(blocks(N) * BLOCK); }
+
 typedef struct Saved {
-    real *aq, *ak;    /* (N,h,C) */
+    real *aq, *ak;    /* scores of queries and of keys */
     real *phi, *sig;  /* (N) and sig(phi) */
     real *up, *down;  /* (N) softplus1(phi)/tau, softplus1(-phi)/tau */
     real *rinter;     /* (C,d) */
@@ -101,10 +112,10 @@ typedef struct Saved {
 } Saved;
 
 static void place_saved(Saved *v, const Cast *s, Arena *a, int N) {
-    const size_t C = (size_t)s->clusters, n = (size_t)N, h = (size_t)s->shape.h;
+    const size_t C = (size_t)s->clusters, n = token_reals(N), h = (size_t)s->shape.h;
     const size_t slots = C * (size_t)cluster_size(s, N);
-    v->aq = arena_reals(a, n * h * C);
-    v->ak = arena_reals(a, n * h * C);
+    v->aq = arena_reals(a, score_reals(s, N));
+    v->ak = arena_reals(a, score_reals(s, N));
     v->phi = arena_reals(a, n);
     v->sig = arena_reals(a, n);
     v->up = arena_reals(a, n);
@@ -116,45 +127,41 @@ static void place_saved(Saved *v, const Cast *s, Arena *a, int N) {
     v->size = arena_ints(a, C);
 }
 
-/* Rows of (N,h,C) that are worked on at a time, to stay in cache. */
-enum { BLOCK = 64 };
-
 typedef struct Scratch {
-    real *asum;       /* (N,h,C) */
-    real *block[2];   /* (BLOCK,h,C) */
-    real *u, *w, *dw; /* (k) one cluster's vectors */
+    real *asum;      /* scores: the mixing weights A_sum */
+    real *turned[2]; /* (d,BLOCK) a block of tokens, transposed */
+    real *u, *w;     /* (k) one cluster's vectors */
     AttendPack pack;
     /* forward */
-    real *affinity; /* (N,C) */
+    real *sum;      /* (C,BLOCK) a block of affinities */
+    real *affinity; /* (C,blocks(N) BLOCK) */
     ClusterScratch choice;
     /* backward */
-    real *dasum;    /* (N,h,C) */
-    real *dphi;     /* (N) */
-    real *drinter;  /* (C,d) */
-    real *rinter_t; /* (d,C) */
-    real *du;       /* (k) */
+    real *dasum;     /* scores */
+    real *dphi;      /* (N) */
+    real *drinter;   /* (C,d) */
+    real *dw, *dots; /* (k) */
 } Scratch;
 
 static void place_scratch(Scratch *t, const Cast *s, Arena *a, int N, bool backward) {
-    const size_t C = (size_t)s->clusters, d = (size_t)s->shape.d, n = (size_t)N;
-    const size_t row = (size_t)s->shape.h * C;
+    const size_t C = (size_t)s->clusters, d = (size_t)s->shape.d;
     const int k = cluster_size(s, N), most = k < N ? k : N;
-    t->asum = arena_reals(a, n * row);
-    for (int i = 0; i < 2; i++) t->block[i] = arena_reals(a, BLOCK * row);
-    t->u = arena_reals(a, (size_t)most);
-    t->w = arena_reals(a, (size_t)most);
+    t->asum = arena_reals(a, score_reals(s, N));
+    for (int i = 0; i < 2; i++) t->turned[i] = arena_reals(a, d * BLOCK);
+    t->u = arena_reals(a, attend_padded(most));
+    t->w = arena_reals(a, attend_padded(most));
     attend_place(&t->pack, a, most, s->shape.d, s->shape.e, backward, true);
     if (!backward) {
-        t->affinity = arena_reals(a, n * C);
-        cluster_place(&t->choice, a, N, s->clusters);
+        t->sum = arena_reals(a, C * BLOCK);
+        t->affinity = arena_reals(a, C * token_reals(N));
+        cluster_place(&t->choice, a, N);
         return;
     }
-    t->dw = arena_reals(a, (size_t)most);
-    t->du = arena_reals(a, (size_t)most);
-    t->dasum = arena_reals(a, n * row);
-    t->dphi = arena_reals(a, n);
+    t->dasum = arena_reals(a, score_reals(s, N));
+    t->dphi = arena_reals(a, token_reals(N));
     t->drinter = arena_reals(a, C * d);
-    t->rinter_t = arena_reals(a, C * d);
+    t->dw = arena_reals(a, attend_padded(most));
+    t->dots = arena_reals(a, attend_padded(most));
 }
 
 static AttnNeeds needs(const void *self, int N) {
@@ -176,152 +183,140 @@ static real *row_of(real *x, const Cast *s, int c, int head, int k) {
     return x + (size_t)(c * s->shape.h + head) * (size_t)k;
 }
 
-/* The entry of (N,h,C) for token n. */
-static size_t entry(const Cast *s, int n, int head, int c) {
-    return ((size_t)n * (size_t)s->shape.h + (size_t)head) * (size_t)s->clusters + (size_t)c;
+/* A block of tokens: n0.., `rows` of them. */
+typedef struct Block {
+    int n0, rows;
+} Block;
+#define EACH_BLOCK(b, N)                                                                           \
+    for (Block b = {0, 0}; b.rows = (N)-b.n0 < BLOCK ? (N)-b.n0 : BLOCK, b.n0 < (N); b.n0 += BLOCK)
+
+/* A block's scores of a head: (C,BLOCK). */
+static real *scores_of(real *x, const Cast *s, Block b, int head) {
+    return x + (size_t)(b.n0 / BLOCK) * block_reals(s) + (size_t)(head * s->clusters * BLOCK);
 }
 
-/* y[n,:] = x[n,:] * scale[n] * r, scale NULL: 1. */
-static void scale_rows(real *restrict y, const real *restrict x, const real *scale, real r,
-                       int rows, int n) {
-    for (int i = 0; i < rows; i++) {
-        const real f = scale ? scale[i] * r : r;
-#pragma omp simd
-        for (int j = 0; j < n; j++)
-            y[(size_t)i * (size_t)n + (size_t)j] = x[(size_t)i * (size_t)n + (size_t)j] * f;
-    }
+static real *entry(real *x, const Cast *s, int n, int head, int c) {
+    const Block b = {n / BLOCK * BLOCK, 0};
+    return scores_of(x, s, b, head) + (size_t)(c * BLOCK + n % BLOCK);
 }
 
-static int block_rows(int N, int n0) { return N - n0 < BLOCK ? N - n0 : BLOCK; }
+/* A block's rows of x (N,d), transposed to (d,BLOCK) with zeros for tokens that are not there. */
+static void turn(real *to, const real *x, Block b, int d) {
+    if (b.rows < BLOCK) memset(to, 0, (size_t)(d * BLOCK) * sizeof *to);
+    transpose(to, BLOCK, x + (size_t)b.n0 * (size_t)d, d, b.rows, d);
+}
 
 /* ---- phi ---- */
 
 /* phi, its sigmoid, and softplus1(+-phi)/tau. */
 static void gate_forward(const Saved *v, const Cast *s, const AttnCall *c) {
-    const int d = s->shape.d;
-    const real *w = c->w[PHI_WEIGHT], bias = c->w[PHI_BIAS][0];
-    for (int n = 0; n < c->N; n++) {
-        const real *x = c->X + (size_t)n * (size_t)d;
-        real dot = 0;
-#pragma omp simd reduction(+ : dot)
-        for (int j = 0; j < d; j++) dot += x[j] * w[j];
-        v->phi[n] = dot + bias;
-    }
-    vmath_softplus1(v->sig, v->up, v->down, v->phi, inv_tau(s), c->N);
+    const int d = s->shape.d, all = blocks(c->N) * BLOCK;
+    for (int n = 0; n < c->N; n++)
+        v->phi[n] = vec_dot(c->X + (size_t)n * (size_t)d, c->w[PHI_WEIGHT], d) + c->w[PHI_BIAS][0];
+    for (int n = c->N; n < all; n++) v->phi[n] = 0;
+    vmath_softplus1(v->sig, v->up, v->down, v->phi, inv_tau(s), all);
 }
 
 static void gate_backward(const Scratch *t, const Cast *s, const AttnCall *call) {
-    const int d = s->shape.d;
-    const real *w = call->w[PHI_WEIGHT];
-    real *restrict dw = call->dw[PHI_WEIGHT];
-    for (int n = 0; n < call->N; n++) {
-        const real *x = call->X + (size_t)n * (size_t)d, g = t->dphi[n];
-        real *restrict dx = call->dX + (size_t)n * (size_t)d;
-#pragma omp simd
-        for (int j = 0; j < d; j++) {
-            dx[j] += g * w[j];
-            dw[j] += g * x[j];
-        }
-        call->dw[PHI_BIAS][0] += g;
-    }
+    const int d = s->shape.d, N = call->N;
+    real sum = 0;
+    gemm_nn(call->dX, d, t->dphi, 1, call->w[PHI_WEIGHT], d, N, d, 1, true);
+    gemm_tn(call->dw[PHI_WEIGHT], d, t->dphi, 1, call->X, d, 1, d, N, true);
+    for (int n = 0; n < N; n++) sum += t->dphi[n];
+    call->dw[PHI_BIAS][0] += sum;
 }
 
 /* ---- scores, steps 2 and 3 ---- */
 
-/* scores (rows,h,C) = x S^T, head by head. */
-static void surrogate_scores(real *scores, const Cast *s, const real *x, const AttnCall *c,
-                             int rows) {
-    const int d = s->shape.d, h = s->shape.h, e = s->shape.e, C = s->clusters;
-    const real *st = c->wt[SURROGATE]; /* (d,C) */
-    for (int i = 0; i < h; i++)
-        gemm_nn(scores + i * C, h * C, x + i * e, d, st + (size_t)i * (size_t)e * (size_t)C, C,
-                rows, C, e, false);
+/* A block's scores x S^T, head by head. */
+static void surrogate_scores(real *scores, Scratch *t, const Cast *s, const real *x,
+                             const AttnCall *c, Block b) {
+    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
+    turn(t->turned[0], x, b, d);
+    for (int i = 0; i < s->shape.h; i++)
+        gemm_nn(scores_of(scores, s, b, i), BLOCK, c->w[SURROGATE] + i * e, d,
+                t->turned[0] + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
 }
 
-/* affinity (rows,C) += weight or (1 - weight) * sum_h f(scores/tau). */
-static void add_affinity(real *affinity, const Cast *s, const real *scores, real *f,
-                         const real *sig, bool rest, int rows) {
-    const int h = s->shape.h, C = s->clusters;
-    scale_rows(f, scores, NULL, inv_tau(s), rows, h * C);
-    attnfn_forward((AttnFn)s->fn, f, f, rows * h, C);
-    for (int n = 0; n < rows; n++) {
-        const real weight = rest ? 1 - sig[n] : sig[n];
-        real *restrict out = affinity + (size_t)n * (size_t)C;
-        for (int i = 0; i < h; i++) {
-            const real *restrict fi = f + (size_t)(n * h + i) * (size_t)C;
+/* sum (C,BLOCK) += weight[n] sum_h f(scores / tau). */
+static void add_affinity(Scratch *t, const Cast *s, real *scores, const real *weight, Block b) {
+    const int C = s->clusters;
+    real flat[BLOCK];
+    for (int i = 0; i < BLOCK; i++) flat[i] = inv_tau(s);
+    for (int head = 0; head < s->shape.h; head++) {
+        real *f = scores_of(t->asum, s, b, head);
+        attnfn_columns((AttnFn)s->fn, f, scores_of(scores, s, b, head), flat, BLOCK, C, BLOCK);
+        for (int c = 0; c < C; c++)
 #pragma omp simd
-            for (int j = 0; j < C; j++) out[j] += weight * fi[j];
-        }
+            for (int i = 0; i < BLOCK; i++) t->sum[c * BLOCK + i] += weight[i] * f[c * BLOCK + i];
     }
 }
 
 /* A_q, A_k and A_g. */
 static void scores_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int N = call->N;
-    const size_t d = (size_t)s->shape.d, C = (size_t)s->clusters, row = (size_t)s->shape.h * C;
-    memset(t->affinity, 0, (size_t)N * C * sizeof *t->affinity);
-    for (int n0 = 0; n0 < N; n0 += BLOCK) {
-        const int rows = block_rows(N, n0);
-        const size_t at = (size_t)n0;
-        real *aq = v->aq + at * row, *ak = v->ak + at * row, *affinity = t->affinity + at * C;
-        surrogate_scores(aq, s, call->Q + at * d, call, rows);
-        surrogate_scores(ak, s, call->K + at * d, call, rows);
-        add_affinity(affinity, s, aq, t->block[0], v->sig + n0, false, rows);
-        add_affinity(affinity, s, ak, t->block[0], v->sig + n0, true, rows);
+    const int C = s->clusters, ld = blocks(call->N) * BLOCK;
+    EACH_BLOCK(b, call->N) {
+        const real *sig = v->sig + b.n0;
+        real rest[BLOCK];
+        for (int i = 0; i < BLOCK; i++) rest[i] = 1 - sig[i];
+        memset(t->sum, 0, (size_t)(C * BLOCK) * sizeof *t->sum);
+        surrogate_scores(v->aq, t, s, call->Q, call, b);
+        surrogate_scores(v->ak, t, s, call->K, call, b);
+        add_affinity(t, s, v->aq, sig, b);
+        add_affinity(t, s, v->ak, rest, b);
+        for (int c = 0; c < C; c++)
+            memcpy(t->affinity + (size_t)c * (size_t)ld + b.n0, t->sum + c * BLOCK,
+                   BLOCK * sizeof *t->sum);
     }
 }
 
 /* ---- mixing weights A_sum, step 7 ---- */
 
 static void weights_forward(Scratch *t, const Cast *s, const Saved *v, int N) {
-    const int h = s->shape.h, C = s->clusters;
-    for (int n0 = 0; n0 < N; n0 += BLOCK) {
-        const size_t at = (size_t)n0 * (size_t)(h * C);
-        const int rows = block_rows(N, n0);
-        scale_rows(t->asum + at, v->aq + at, v->up + n0, 1, rows, h * C);
-        attnfn_forward((AttnFn)s->fn, t->asum + at, t->asum + at, rows * h, C);
-    }
+    EACH_BLOCK(b, N)
+    for (int head = 0; head < s->shape.h; head++)
+        attnfn_columns((AttnFn)s->fn, scores_of(t->asum, s, b, head), scores_of(v->aq, s, b, head),
+                       v->up + b.n0, BLOCK, s->clusters, BLOCK);
 }
 
-/* From the gradient of A_sum to those of A_q's factors: phi here, Q and S through their products.
- */
+/* dphi += <dz, A_q> sig / tau, then dz *= softplus1(phi) / tau: dz becomes the gradient of A_q. */
+static void weights_factor(Scratch *t, const Cast *s, const Saved *v, real *dz, const real *aq,
+                           Block b) {
+    real dot[BLOCK] = {0};
+    const real *up = v->up + b.n0;
+    for (int c = 0; c < s->clusters; c++)
+#pragma omp simd
+        for (int i = 0; i < BLOCK; i++) {
+            dot[i] += dz[c * BLOCK + i] * aq[c * BLOCK + i];
+            dz[c * BLOCK + i] *= up[i];
+        }
+    for (int i = 0; i < BLOCK; i++) t->dphi[b.n0 + i] += dot[i] * v->sig[b.n0 + i] * inv_tau(s);
+}
+
+/* From the gradient of A_sum to those of A_q's factors: phi, and Q and S through their products. */
 static void weights_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int N = call->N, d = s->shape.d, h = s->shape.h, e = s->shape.e, C = s->clusters,
-              row = h * C;
-    real *dz = t->block[0], *x = t->block[1];
-    for (int n0 = 0; n0 < N; n0 += BLOCK) {
-        const size_t at = (size_t)n0 * (size_t)row, token = (size_t)n0 * (size_t)d;
-        const int rows = block_rows(N, n0);
-        if (s->fn == ATTN_LAPLACE) scale_rows(x, v->aq + at, v->up + n0, 1, rows, row);
-        memset(dz, 0, (size_t)(rows * row) * sizeof *dz);
-        attnfn_backward((AttnFn)s->fn, dz, t->dasum + at, t->asum + at, x, rows * h, C);
-        for (int i = 0; i < rows; i++) {
-            real *restrict dzi = dz + i * row, dot = 0;
-            const real *restrict aq = v->aq + at + (size_t)(i * row), up = v->up[n0 + i];
-#pragma omp simd reduction(+ : dot)
-            for (int j = 0; j < row; j++) {
-                dot += dzi[j] * aq[j];
-                dzi[j] *= up;
-            }
-            t->dphi[n0 + i] = dot * v->sig[n0 + i] * inv_tau(s);
-        }
-        for (int i = 0; i < h; i++) {
-            gemm_nn(call->dQ + token + i * e, d, dz + i * C, row, call->w[SURROGATE] + i * e, d,
-                    rows, e, C, true);
-            if (s->surrogates == SURROGATES_LEARNED)
-                gemm_tn(call->dw[SURROGATE] + i * e, d, dz + i * C, row, call->Q + token + i * e, d,
-                        C, e, rows, true);
-        }
+    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
+    EACH_BLOCK(b, call->N)
+    for (int head = 0; head < s->shape.h; head++) {
+        const size_t at = (size_t)b.n0 * (size_t)d + (size_t)(head * e);
+        real *dz = scores_of(t->dasum, s, b, head), *aq = scores_of(v->aq, s, b, head);
+        attnfn_columns_backward((AttnFn)s->fn, dz, dz, scores_of(t->asum, s, b, head), aq,
+                                v->up + b.n0, BLOCK, C, BLOCK);
+        weights_factor(t, s, v, dz, aq, b);
+        gemm_tn(call->dQ + at, d, dz, BLOCK, call->w[SURROGATE] + head * e, d, b.rows, e, C, true);
+        if (s->surrogates == SURROGATES_LEARNED)
+            gemm_nn(call->dw[SURROGATE] + head * e, d, dz, BLOCK, call->Q + at, d, C, e, b.rows,
+                    true);
     }
 }
 
-/* Sets members' entries of (N,h,C) to 0; `keep`: v->weight has them first. */
+/* Sets members' scores to 0; `keep`: v->weight has them first. */
 static void take_members(real *x, const Cast *s, const Saved *v, bool keep, int k) {
     for (int c = 0; c < s->clusters; c++)
         for (int head = 0; head < s->shape.h; head++) {
             real *weight = row_of(v->weight, s, c, head, k);
             for (int i = 0; i < v->size[c]; i++) {
-                real *at = &x[entry(s, list_of(v, c, k)[i], head, c)];
+                real *at = entry(x, s, list_of(v, c, k)[i], head, c);
                 if (keep) weight[i] = *at;
                 *at = 0;
             }
@@ -333,102 +328,91 @@ static void put_members(real *x, const Cast *s, const Saved *v, int k) {
     for (int c = 0; c < s->clusters; c++)
         for (int head = 0; head < s->shape.h; head++)
             for (int i = 0; i < v->size[c]; i++)
-                x[entry(s, list_of(v, c, k)[i], head, c)] = row_of(v->weight, s, c, head, k)[i];
+                *entry(x, s, list_of(v, c, k)[i], head, c) = row_of(v->weight, s, c, head, k)[i];
 }
 
-/* ---- summaries, step 6, and the sum over other clusters, step 8 ---- */
+/* ---- a cluster's summary, step 6 ---- */
 
-/* u and w of one cluster and head over its m tokens. */
-static void summary_weights(Scratch *t, const Cast *s, const Saved *v, const int *list, int m,
-                            int head, int c) {
-    for (int i = 0; i < m; i++) t->u[i] = v->ak[entry(s, list[i], head, c)] * v->down[list[i]];
+/* u and w of one cluster and head, with zeros for the padding of the pack. */
+static void summary_weights(Scratch *t, const Cast *s, const Saved *v, const int *list, int head,
+                            int c) {
+    const int m = t->pack.n;
+    for (int i = 0; i < m; i++) t->u[i] = *entry(v->ak, s, list[i], head, c) * v->down[list[i]];
     attnfn_forward((AttnFn)s->fn, t->w, t->u, 1, m);
+    for (int i = m; i < t->pack.np; i++) t->w[i] = 0;
 }
 
-static void summaries_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call,
-                              int k) {
+/* R_inter = w V. */
+static void summary_forward(Scratch *t, const Cast *s, const Saved *v, const int *list, int c) {
+    const AttendPack *p = &t->pack;
     const int d = s->shape.d, e = s->shape.e;
-    memset(v->rinter, 0, (size_t)s->clusters * (size_t)d * sizeof *v->rinter);
-    for (int c = 0; c < s->clusters; c++) {
-        const int *list = list_of(v, c, k), m = v->size[c];
-        for (int head = 0; head < s->shape.h && m > 0; head++) {
-            real *restrict out = v->rinter + c * d + head * e;
-            summary_weights(t, s, v, list, m, head, c);
-            for (int i = 0; i < m; i++) {
-                const real *value = call->V + (size_t)list[i] * (size_t)d + head * e;
-#pragma omp simd
-                for (int j = 0; j < e; j++) out[j] += t->w[i] * value[j];
-            }
-        }
+    for (int head = 0; head < s->shape.h; head++) {
+        summary_weights(t, s, v, list, head, c);
+        gemm_nn(v->rinter + c * d + head * e, d, t->w, p->np, p->v + head * e, d, 1, e, p->np,
+                false);
     }
 }
 
 /* Through w to V, A_k and phi; through A_k at once to K and S, since only members' A_k count here.
  */
 static void summary_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call,
-                             const int *list, int m, int head, int c) {
-    const int d = s->shape.d, e = s->shape.e, column = head * e;
-    const real *restrict dr = t->drinter + c * d + column;
-    summary_weights(t, s, v, list, m, head, c);
-    for (int i = 0; i < m; i++) {
-        const size_t at = (size_t)list[i] * (size_t)d + (size_t)column;
-        const real *value = call->V + at;
-        real *restrict dv = call->dV + at, dot = 0;
-#pragma omp simd reduction(+ : dot)
-        for (int j = 0; j < e; j++) {
-            dot += dr[j] * value[j];
-            dv[j] += t->w[i] * dr[j];
+                             const int *list, int c) {
+    const AttendPack *p = &t->pack;
+    const int d = s->shape.d, e = s->shape.e, m = p->n, np = p->np;
+    for (int head = 0; head < s->shape.h; head++) {
+        const int column = head * e;
+        const real *dr = t->drinter + c * d + column;
+        summary_weights(t, s, v, list, head, c);
+        gemm_nn(p->dv + column, d, t->w, 1, dr, d, np, e, 1, true);
+        gemm_nn(t->dots, np, dr, d, p->vt + (size_t)column * (size_t)np, np, 1, np, e, false);
+        memset(t->dw, 0, (size_t)np * sizeof *t->dw);
+        attnfn_backward((AttnFn)s->fn, t->dw, t->dots, t->w, t->u, 1, m);
+        for (int i = 0; i < m; i++) {
+            const int n = list[i];
+            t->dphi[n] -= t->dw[i] * *entry(v->ak, s, n, head, c) * (1 - v->sig[n]) * inv_tau(s);
+            t->dw[i] *= v->down[n];
         }
-        t->dw[i] = dot;
-    }
-    memset(t->du, 0, (size_t)m * sizeof *t->du);
-    attnfn_backward((AttnFn)s->fn, t->du, t->dw, t->w, t->u, 1, m);
-    const real *restrict surrogate = call->w[SURROGATE] + c * d + column;
-    real *restrict dsurrogate = call->dw[SURROGATE] + c * d + column;
-    const bool learned = s->surrogates == SURROGATES_LEARNED;
-    for (int i = 0; i < m; i++) {
-        const int n = list[i];
-        const size_t at = (size_t)n * (size_t)d + (size_t)column;
-        const real *restrict key = call->K + at, dak = t->du[i] * v->down[n];
-        real *restrict dk = call->dK + at;
-        t->dphi[n] -= t->du[i] * v->ak[entry(s, n, head, c)] * (1 - v->sig[n]) * inv_tau(s);
-#pragma omp simd
-        for (int j = 0; j < e; j++) {
-            dk[j] += dak * surrogate[j];
-            if (learned) dsurrogate[j] += dak * key[j];
-        }
+        gemm_nn(p->dk + column, d, t->dw, 1, call->w[SURROGATE] + c * d + column, d, np, e, 1,
+                true);
+        if (s->surrogates == SURROGATES_LEARNED)
+            gemm_nn(call->dw[SURROGATE] + c * d + column, d, t->dw, np, p->k + column, d, 1, e, np,
+                    true);
     }
 }
 
-/* R = sum over the clusters that do not hold n of A_sum R_inter; asum has zeros for members. */
-static void others_forward(const Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int d = s->shape.d, h = s->shape.h, e = s->shape.e, C = s->clusters;
-    for (int i = 0; i < h; i++)
-        gemm_nn(call->R + i * e, d, t->asum + i * C, h * C, v->rinter + i * e, d, call->N, e, C,
-                false);
+/* ---- the sum over other clusters, step 8 ---- */
+
+/* R += sum over the clusters that do not hold n of A_sum R_inter; asum has zeros for members. */
+static void others_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
+    const int d = s->shape.d, e = s->shape.e;
+    EACH_BLOCK(b, call->N)
+    for (int i = 0; i < s->shape.h; i++)
+        gemm_tn(call->R + (size_t)b.n0 * (size_t)d + i * e, d, scores_of(t->asum, s, b, i), BLOCK,
+                v->rinter + i * e, d, b.rows, e, s->clusters, true);
 }
 
 static void others_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int N = call->N, d = s->shape.d, h = s->shape.h, e = s->shape.e, C = s->clusters;
-    transpose(t->rinter_t, C, v->rinter, d, C, d);
-    for (int i = 0; i < h; i++) {
-        gemm_tn(t->drinter + i * e, d, t->asum + i * C, h * C, call->dR + i * e, d, C, e, N, false);
-        gemm_nn(t->dasum + i * C, h * C, call->dR + i * e, d,
-                t->rinter_t + (size_t)i * (size_t)e * (size_t)C, C, N, C, e, false);
+    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
+    EACH_BLOCK(b, call->N) {
+        turn(t->turned[0], call->dR, b, d);
+        for (int i = 0; i < s->shape.h; i++) {
+            gemm_nn(t->drinter + i * e, d, scores_of(t->asum, s, b, i), BLOCK,
+                    call->dR + (size_t)b.n0 * (size_t)d + i * e, d, C, e, b.rows, b.n0 > 0);
+            gemm_nn(scores_of(t->dasum, s, b, i), BLOCK, v->rinter + i * e, d,
+                    t->turned[0] + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
+        }
     }
 }
 
-/* ---- attention inside clusters, step 5 ---- */
+/* ---- attention inside a cluster, step 5 ---- */
 
 /* R of the members += A_sum R_intra. */
-static void intra_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call, int c,
-                          int k) {
-    const int d = s->shape.d, h = s->shape.h, e = s->shape.e, m = v->size[c];
-    const int *list = list_of(v, c, k);
-    attend_pack(&t->pack, call->Q, call->K, call->V, list, m);
+static void intra_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call,
+                          const int *list, int c, int k) {
+    const int d = s->shape.d, h = s->shape.h, e = s->shape.e;
     for (int head = 0; head < h; head++)
         attend_forward(&t->pack, head, row_of(v->lse, s, c, head, k), (AttnFn)s->fn);
-    for (int i = 0; i < m; i++) {
+    for (int i = 0; i < t->pack.n; i++) {
         real *restrict out = call->R + (size_t)list[i] * (size_t)d;
         const real *restrict o = t->pack.o + (size_t)i * (size_t)d;
         for (int head = 0; head < h; head++) {
@@ -439,18 +423,13 @@ static void intra_forward(Scratch *t, const Cast *s, const Saved *v, const AttnC
     }
 }
 
-static void intra_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call, int c,
+static void intra_backward(Scratch *t, const Cast *s, const Saved *v, const int *list, int c,
                            int k) {
-    const int m = v->size[c];
-    const int *list = list_of(v, c, k);
-    attend_pack(&t->pack, call->Q, call->K, call->V, list, m);
-    attend_pack_backward(&t->pack, call->dR, NULL, list);
     for (int head = 0; head < s->shape.h; head++) {
-        attend_backward(&t->pack, head, t->dw, row_of(v->weight, s, c, head, k),
+        attend_backward(&t->pack, head, t->dots, row_of(v->weight, s, c, head, k),
                         row_of(v->lse, s, c, head, k), (AttnFn)s->fn);
-        for (int i = 0; i < m; i++) t->dasum[entry(s, list[i], head, c)] = t->dw[i];
+        for (int i = 0; i < t->pack.n; i++) *entry(t->dasum, s, list[i], head, c) = t->dots[i];
     }
-    attend_unpack(&t->pack, call->dQ, call->dK, call->dV, list);
 }
 
 /* ---- the whole ---- */
@@ -463,8 +442,7 @@ static void report(const Cast *s, const Saved *v, const Scratch *t, const AttnTa
         for (int c = 0; c < C; c++)
             for (int i = 0; i < slots; i++)
                 tap->clusters[c * slots + i] = i < v->size[c] ? v->list[c * k + i] : -1;
-    if (tap->affinities)
-        memcpy(tap->affinities, t->affinity, (size_t)N * (size_t)C * sizeof *t->affinity);
+    if (tap->affinities) transpose(tap->affinities, C, t->affinity, blocks(N) * BLOCK, C, N);
 }
 
 static void forward(const void *self, AttnCall *call) {
@@ -476,18 +454,34 @@ static void forward(const void *self, AttnCall *call) {
     place_scratch(&t, s, &call->scratch, N, false);
     gate_forward(&v, s, call);
     scores_forward(&t, s, &v, call);
-    cluster_choose((ClusterRule)s->rule, v.list, v.size, t.affinity, &t.choice, N, C, k);
+    cluster_choose((ClusterRule)s->rule, v.list, v.size, t.affinity, blocks(N) * BLOCK, &t.choice,
+                   N, C, k);
     if (call->tap) report(s, &v, &t, call->tap, N, k);
     weights_forward(&t, s, &v, N);
     take_members(t.asum, s, &v, true, k);
-    if (s->summaries) {
-        summaries_forward(&t, s, &v, call, k);
-        others_forward(&t, s, &v, call);
-    } else {
-        memset(call->R, 0, (size_t)N * (size_t)s->shape.d * sizeof *call->R);
+    memset(call->R, 0, (size_t)N * (size_t)s->shape.d * sizeof *call->R);
+    memset(v.rinter, 0, (size_t)(C * s->shape.d) * sizeof *v.rinter);
+    for (int c = 0; c < C; c++) {
+        const int *list = list_of(&v, c, k);
+        if (v.size[c] == 0) continue;
+        attend_pack(&t.pack, call->Q, call->K, call->V, list, v.size[c]);
+        if (s->intra) intra_forward(&t, s, &v, call, list, c, k);
+        if (s->summaries) summary_forward(&t, s, &v, list, c);
     }
-    for (int c = 0; c < C && s->intra; c++)
-        if (v.size[c] > 0) intra_forward(&t, s, &v, call, c, k);
+    if (s->summaries) others_forward(&t, s, &v, call);
+}
+
+static void cluster_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call, int c,
+                             int k) {
+    const int *list = list_of(v, c, k);
+    attend_pack(&t->pack, call->Q, call->K, call->V, list, v->size[c]);
+    attend_pack_backward(&t->pack, call->dR, NULL, list);
+    if (s->intra)
+        intra_backward(t, s, v, list, c, k);
+    else
+        attend_no_gradients(&t->pack);
+    if (s->summaries) summary_backward(t, s, v, call, list, c);
+    attend_unpack(&t->pack, call->dQ, call->dK, call->dV, list);
 }
 
 static void backward(const void *self, AttnCall *call) {
@@ -497,6 +491,7 @@ static void backward(const void *self, AttnCall *call) {
     Scratch t;
     place_saved(&v, s, &call->saved, N);
     place_scratch(&t, s, &call->scratch, N, true);
+    memset(t.dphi, 0, token_reals(N) * sizeof *t.dphi);
     weights_forward(&t, s, &v, N);
     if (s->summaries) {
         take_members(t.asum, s, &v, false, k);
@@ -504,14 +499,11 @@ static void backward(const void *self, AttnCall *call) {
         take_members(t.dasum, s, &v, false, k);
         put_members(t.asum, s, &v, k);
     } else {
-        memset(t.dasum, 0, (size_t)N * (size_t)(s->shape.h * C) * sizeof *t.dasum);
+        memset(t.dasum, 0, score_reals(s, N) * sizeof *t.dasum);
     }
-    for (int c = 0; c < C && s->intra; c++)
-        if (v.size[c] > 0) intra_backward(&t, s, &v, call, c, k);
+    for (int c = 0; c < C; c++)
+        if (v.size[c] > 0) cluster_backward(&t, s, &v, call, c, k);
     weights_backward(&t, s, &v, call);
-    for (int c = 0; c < C && s->summaries; c++)
-        for (int head = 0; head < s->shape.h && v.size[c] > 0; head++)
-            summary_backward(&t, s, &v, call, list_of(&v, c, k), v.size[c], head, c);
     gate_backward(&t, s, call);
 }
 

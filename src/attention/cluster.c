@@ -3,8 +3,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ops/linear.h"
-
 #ifdef REAL_DOUBLE
 typedef uint64_t Bits;
 #else
@@ -13,13 +11,12 @@ typedef uint32_t Bits;
 
 enum { BITS = 8 * sizeof(Bits), DIGIT = 8, BUCKETS = 1 << DIGIT, COARSE = 11 };
 
-void cluster_place(ClusterScratch *s, Arena *a, int N, int C) {
+void cluster_place(ClusterScratch *s, Arena *a, int N) {
     for (int i = 0; i < 2; i++) {
         s->keys[i] = arena_take(a, (size_t)N, sizeof(Bits));
         s->items[i] = arena_ints(a, (size_t)N);
     }
     s->count = arena_ints(a, 1 << COARSE);
-    s->column = arena_reals(a, (size_t)N * (size_t)C);
 }
 
 /* An unsigned key that grows as the score falls, so that an ascending stable sort lists the best
@@ -58,75 +55,103 @@ static void radix_sort(const ClusterScratch *s, int n) {
     }
 }
 
-/* Fills slot 0 with the pairs that can be among the k first: those whose leading bits are in the
- * buckets up to the one that holds the k-th. A selection that leaves little to sort. */
+/* Few pairs are sorted by counting, for each, those that go before it: fewer vector steps than a
+ * radix sort spends on its buckets. */
+enum { FEW = 256 };
+
+static void rank_sort(const ClusterScratch *s, int n) {
+    const Bits *restrict keys = s->keys[0];
+    for (int i = 0; i < n; i++) {
+        const Bits key = keys[i];
+        Bits rank = 0;
+#pragma omp simd reduction(+ : rank)
+        for (int j = 0; j < n; j++) rank += (keys[j] < key) | ((keys[j] == key) & (j < i));
+        s->items[1][rank] = s->items[0][i];
+    }
+}
+
+/* The items of the n pairs in slot 0, best first. */
+static const int *sort(const ClusterScratch *s, int n) {
+    if (n > FEW) {
+        radix_sort(s, n);
+        return s->items[0];
+    }
+    rank_sort(s, n);
+    return s->items[1];
+}
+
+/* Fills slot 0 with the pairs that can be among the k first: those in the buckets up to the one
+ * that holds the k-th, of 2^COARSE equal ones between the least and the greatest key. A selection
+ * that leaves little to sort. */
 static int select_best(const ClusterScratch *s, const real *score, int n, int k) {
-    Bits *keys = s->keys[1], *kept = s->keys[0];
-    int bucket = 0, m = 0;
-#pragma omp simd
-    for (int i = 0; i < n; i++) keys[i] = descending_key(score[i]);
+    Bits *keys = s->keys[1], *kept = s->keys[0], least = ~(Bits)0, greatest = 0;
+    int bucket = 0, m = 0, shift = 0;
+#pragma omp simd reduction(min : least) reduction(max : greatest)
+    for (int i = 0; i < n; i++) {
+        const Bits key = descending_key(score[i]);
+        keys[i] = key;
+        least = key < least ? key : least;
+        greatest = key > greatest ? key : greatest;
+    }
+    while ((greatest - least) >> shift >> COARSE) shift++;
     memset(s->count, 0, (1u << COARSE) * sizeof *s->count);
-    for (int i = 0; i < n; i++) s->count[keys[i] >> (BITS - COARSE)]++;
+    for (int i = 0; i < n; i++) s->count[(keys[i] - least) >> shift]++;
     for (int seen = s->count[0]; seen < k; seen += s->count[++bucket]) continue;
-    const Bits last = ((Bits)bucket << (BITS - COARSE)) | (~(Bits)0 >> COARSE);
+    const Bits last = (Bits)bucket;
     for (int i = 0; i < n; i++) {
         kept[m] = keys[i];
         s->items[0][m] = i;
-        m += keys[i] <= last;
+        m += (keys[i] - least) >> shift <= last;
     }
     return m;
 }
 
-static void top_k(int *list, int *size, const real *affinity, const ClusterScratch *s, int N, int C,
-                  int k) {
+static void top_k(int *list, int *size, const real *affinity, size_t ld, const ClusterScratch *s,
+                  int N, int C, int k) {
     int take = k < N ? k : N;
-    transpose(s->column, N, affinity, C, N, C);
     for (int c = 0; c < C; c++) {
-        radix_sort(s, select_best(s, s->column + (size_t)c * (size_t)N, N, take));
-        memcpy(list + (size_t)c * (size_t)k, s->items[0], (size_t)take * sizeof *list);
+        const int *best = sort(s, select_best(s, affinity + (size_t)c * ld, N, take));
+        memcpy(list + (size_t)c * (size_t)k, best, (size_t)take * sizeof *list);
         size[c] = take;
     }
 }
 
 /* The cluster with room that scores best; the lower index on ties; -1 if all are full. */
-static int best_with_room(const real *score, const int *size, int C, int k) {
+static int best_with_room(const real *score, size_t ld, const int *size, int C, int k) {
     int best = -1;
     Bits best_key = 0;
     for (int c = 0; c < C; c++) {
         if (size[c] >= k) continue;
-        Bits key = descending_key(score[c]);
+        Bits key = descending_key(score[(size_t)c * ld]);
         if (best < 0 || key < best_key) best = c, best_key = key;
     }
     return best;
 }
 
-static void sa_top_k(int *list, int *size, const real *affinity, const ClusterScratch *s, int N,
-                     int C, int k) {
+static void sa_top_k(int *list, int *size, const real *affinity, size_t ld, const ClusterScratch *s,
+                     int N, int C, int k) {
     Bits *keys = s->keys[0];
-    for (int n = 0; n < N; n++) {
-        const real *row = affinity + (size_t)n * (size_t)C;
-        keys[n] = descending_key(row[0]);
-        for (int c = 1; c < C; c++) {
-            Bits key = descending_key(row[c]);
-            if (key < keys[n]) keys[n] = key;
+    for (int n = 0; n < N; n++) keys[n] = ~(Bits)0, s->items[0][n] = n;
+    for (int c = 0; c < C; c++)
+#pragma omp simd
+        for (int n = 0; n < N; n++) {
+            const Bits key = descending_key(affinity[(size_t)c * ld + (size_t)n]);
+            keys[n] = key < keys[n] ? key : keys[n];
         }
-        s->items[0][n] = n;
-    }
-    radix_sort(s, N);
+    const int *order = sort(s, N);
     memset(size, 0, (size_t)C * sizeof *size);
     for (int i = 0; i < N; i++) {
-        int n = s->items[0][i];
-        int c = best_with_room(affinity + (size_t)n * (size_t)C, size, C, k);
+        int c = best_with_room(affinity + order[i], ld, size, C, k);
         if (c < 0) return; /* C k < N: the rest is in no cluster */
-        list[(size_t)c * (size_t)k + (size_t)size[c]++] = n;
+        list[(size_t)c * (size_t)k + (size_t)size[c]++] = order[i];
     }
 }
 
-void cluster_choose(ClusterRule rule, int *list, int *size, const real *affinity,
+void cluster_choose(ClusterRule rule, int *list, int *size, const real *affinity, int ld,
                     const ClusterScratch *s, int N, int C, int k) {
     for (size_t i = 0; i < (size_t)C * (size_t)k; i++) list[i] = -1;
     if (rule == CLUSTER_TOPK)
-        top_k(list, size, affinity, s, N, C, k);
+        top_k(list, size, affinity, (size_t)ld, s, N, C, k);
     else
-        sa_top_k(list, size, affinity, s, N, C, k);
+        sa_top_k(list, size, affinity, (size_t)ld, s, N, C, k);
 }

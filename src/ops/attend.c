@@ -13,7 +13,7 @@ enum {
 }; /* a tile of scores: 64 KB in float, half the second cache at most */
 
 static int min_int(int a, int b) { return a < b ? a : b; }
-static int padded(int n) { return (n + 15) / 16 * 16; }
+static int padded(int n) { return (int)attend_padded(n); }
 
 /* Rows of a tile that spans `width` keys. */
 static int tile_rows(int width) { return width <= 1024 ? ROWS : width <= 4096 ? 32 : 16; }
@@ -84,6 +84,11 @@ void attend_pack_backward(AttendPack *p, const real *go, const real *o, const in
     gather(p, p->go, go, idx, 1);
     if (o) gather(p, p->o, o, idx, 1);
     transpose(p->vt, p->np, p->v, p->d, p->np, p->d);
+}
+
+void attend_no_gradients(const AttendPack *p) {
+    real *const all[3] = {p->dq, p->dk, p->dv};
+    for (int i = 0; i < 3; i++) memset(all[i], 0, (size_t)p->np * (size_t)p->d * sizeof(real));
 }
 
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv, const int *idx) {

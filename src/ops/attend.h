@@ -25,6 +25,9 @@ typedef struct AttendPack {
     bool whole_rows;    /* backward: tiles span all keys */
 } AttendPack;
 
+/* Rows of a pack of n tokens. */
+static inline size_t attend_padded(int n) { return ((size_t)n + 15) / 16 * 16; }
+
 /* Takes the buffers for up to n tokens. whole_rows: the backward pass will not know o (see below).
  */
 void attend_place(AttendPack *p, Arena *a, int n, int d, int e, bool backward, bool whole_rows);
@@ -33,6 +36,8 @@ void attend_place(AttendPack *p, Arena *a, int n, int d, int e, bool backward, b
 void attend_pack(AttendPack *p, const real *q, const real *k, const real *v, const int *idx, int n);
 /* And for the backward pass go; o may be NULL. */
 void attend_pack_backward(AttendPack *p, const real *go, const real *o, const int *idx);
+/* Sets dq, dk, dv to 0, where attend_backward is not called. */
+void attend_no_gradients(const AttendPack *p);
 /* Adds dq, dk, dv to the rows that they came from. */
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv, const int *idx);
 

@@ -1,74 +1,94 @@
 #include "ops/attnfn.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
+#include "ops/vec.h"
 #include "ops/vmath.h"
 
-/* Below this, exp needs no shift: sums of e^+-40 are far from overflow, and lose nothing. */
-enum { SAFE = 40, BLOCK = 64 };
-
-static real peak(const real *x, int n) {
-    real m = 0;
-#pragma omp simd reduction(max : m)
-    for (int i = 0; i < n; i++) {
-        const real a = x[i] < 0 ? -x[i] : x[i];
-        m = a > m ? a : m;
-    }
-    return m;
+static void softmax(real *y, const real *x, int n) {
+    const real scale = 1 / vmath_exp_sum(y, x, vmath_max(x, n), n);
+    EACH_VEC(n, vec_store(y + i, scale * vec_load(y + i, left), left));
 }
 
-static void shift_rows(real *y, const real *x, int rows, int n) {
-    for (int r = 0; r < rows; r++) {
-        const real m = vmath_max(x + r * n, n);
-#pragma omp simd
-        for (int j = 0; j < n; j++) y[r * n + j] = x[r * n + j] - m;
-    }
-}
-
-/* Rows are short (one element a cluster), so exp runs over a block of rows at once. */
-static void softmax_block(real *y, const real *x, int rows, int n) {
-    const bool shift = peak(x, rows * n) > SAFE;
-    if (shift) shift_rows(y, x, rows, n);
-    vmath_exp(y, shift ? y : x, rows * n);
-    for (int r = 0; r < rows; r++) {
-        real sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int j = 0; j < n; j++) sum += y[r * n + j];
-            /* Divided, not scaled by 1 / sum: 1 to the bit where n is 1, so that a single cluster's
-             * scores tie. */
-#pragma omp simd
-        for (int j = 0; j < n; j++) y[r * n + j] /= sum;
-    }
-}
-
-void attnfn_forward(AttnFn f, real *y, const real *x, int rows, int n) {
-    for (int r = 0; r < rows; r += BLOCK) {
-        int some = rows - r < BLOCK ? rows - r : BLOCK;
-        size_t at = (size_t)r * (size_t)n;
+void attnfn_forward(AttnFn f, real *y, const real *x, int R, int n) {
+    for (int r = 0; r < R; r++) {
+        const size_t at = (size_t)r * (size_t)n;
         if (f == ATTN_SOFTMAX)
-            softmax_block(y + at, x + at, some, n);
+            softmax(y + at, x + at, n);
         else
-            vmath_laplace(y + at, x + at, some * n);
+            vmath_laplace(y + at, x + at, n);
     }
+}
+
+static inline void softmax_grad(real *dx, const real *dy, const real *y, real dot, int left) {
+    vec_store(dx, vec_load(dx, left) + vec_load(y, left) * (vec_load(dy, left) - dot), left);
 }
 
 /* Softmax: dx = y (dy - <dy, y>). */
-static void softmax_backward(real *dx, const real *dy, const real *y, int n) {
-    real dot = 0;
-#pragma omp simd reduction(+ : dot)
-    for (int j = 0; j < n; j++) dot += dy[j] * y[j];
-#pragma omp simd
-    for (int j = 0; j < n; j++) dx[j] += y[j] * (dy[j] - dot);
+void attnfn_backward(AttnFn f, real *dx, const real *dy, const real *y, const real *x, int R,
+                     int n) {
+    for (int r = 0; r < R; r++) {
+        const size_t at = (size_t)r * (size_t)n;
+        if (f == ATTN_LAPLACE) {
+            vmath_laplace_grad(dx + at, dy + at, x + at, n);
+            continue;
+        }
+        const real dot = vec_dot(dy + at, y + at, n);
+        EACH_VEC(n, softmax_grad(dx + at + i, dy + at + i, y + at + i, dot, left));
+    }
 }
 
-void attnfn_backward(AttnFn f, real *dx, const real *dy, const real *y, const real *x, int rows,
-                     int n) {
-    for (int r = 0; r < rows; r++) {
-        size_t at = (size_t)r * (size_t)n;
-        if (f == ATTN_SOFTMAX)
-            softmax_backward(dx + at, dy + at, y + at, n);
-        else
-            vmath_laplace_grad(dx + at, dy + at, x + at, n);
+/* One vector of columns: x and y are its first row. */
+static inline void softmax_column(real *y, const real *x, Vec factor, size_t ld, int R) {
+    Vec top = factor * vec_load(x, VEC), sum = {0};
+    for (int r = 1; r < R; r++) top = vec_max(top, factor * vec_load(x + (size_t)r * ld, VEC));
+    for (int r = 0; r < R; r++) {
+        const Vec v = vec_exp(factor * vec_load(x + (size_t)r * ld, VEC) - top);
+        vec_store(y + (size_t)r * ld, v, VEC);
+        sum += v;
+    }
+    const Vec scale = 1 / sum;
+    for (int r = 0; r < R; r++)
+        vec_store(y + (size_t)r * ld, scale * vec_load(y + (size_t)r * ld, VEC), VEC);
+}
+
+void attnfn_columns(AttnFn f, real *y, const real *x, const real *factor, int ld, int R, int n) {
+    const size_t stride = (size_t)ld;
+    for (int i = 0; i < n; i += VEC) {
+        const Vec by = vec_load(factor + i, VEC);
+        if (f == ATTN_SOFTMAX) {
+            softmax_column(y + i, x + i, by, stride, R);
+            continue;
+        }
+        for (size_t at = (size_t)i; at < (size_t)R * stride; at += stride) {
+            vec_store(y + at, by * vec_load(x + at, VEC), VEC);
+            vmath_laplace(y + at, y + at, VEC);
+        }
+    }
+}
+
+static inline void softmax_column_grad(real *dz, const real *dy, const real *y, size_t ld, int R) {
+    Vec dot = {0};
+    for (size_t at = 0; at < (size_t)R * ld; at += ld)
+        dot += vec_load(dy + at, VEC) * vec_load(y + at, VEC);
+    for (size_t at = 0; at < (size_t)R * ld; at += ld)
+        vec_store(dz + at, vec_load(y + at, VEC) * (vec_load(dy + at, VEC) - dot), VEC);
+}
+
+void attnfn_columns_backward(AttnFn f, real *dz, const real *dy, const real *y, const real *x,
+                             const real *factor, int ld, int R, int n) {
+    const size_t stride = (size_t)ld;
+    for (int i = 0; i < n; i += VEC) {
+        if (f == ATTN_SOFTMAX) {
+            softmax_column_grad(dz + i, dy + i, y + i, stride, R);
+            continue;
+        }
+        const Vec by = vec_load(factor + i, VEC);
+        for (size_t at = (size_t)i; at < (size_t)R * stride; at += stride) {
+            real z[VEC], slope[VEC] = {0};
+            vec_store(z, by * vec_load(x + at, VEC), VEC);
+            vmath_laplace_grad(slope, dy + at, z, VEC);
+            vec_store(dz + at, vec_load(slope, VEC), VEC);
+        }
     }
 }

@@ -12,6 +12,7 @@
 
 #include "attention/cluster.h"
 #include "draws.h"
+#include "ops/linear.h"
 
 enum { MOST = 1 << 14 };
 
@@ -75,20 +76,24 @@ static void slow_sa_topk(Choice *r, const real *score, int N, int C, int k) {
 static void check(const real *score, int N, int C, int k, const char *what) {
     static Choice slow;
     static int list[MOST], size[MOST];
+    const int ld = N + 3;
+    real *by_cluster = calloc((size_t)(C * ld), sizeof *by_cluster);
+    if (!by_cluster) abort();
+    transpose(by_cluster, ld, score, C, N, C);
     Arena a = {0};
     ClusterScratch s;
     Err err;
-    cluster_place(&s, &a, N, C);
+    cluster_place(&s, &a, N);
     const size_t bytes = a.used;
     assert_true(arena_open(&a, bytes, &err));
     memset(a.base, 0xff, bytes);
-    cluster_place(&s, &a, N, C);
+    cluster_place(&s, &a, N);
     for (int rule = 0; rule < 2; rule++) {
         memset(&slow, 0xff, sizeof slow);
         memset(list, 0x55, sizeof list);
         memset(size, 0x55, sizeof size);
         (rule == CLUSTER_TOPK ? slow_topk : slow_sa_topk)(&slow, score, N, C, k);
-        cluster_choose((ClusterRule)rule, list, size, score, &s, N, C, k);
+        cluster_choose((ClusterRule)rule, list, size, by_cluster, ld, &s, N, C, k);
         const size_t slots = (size_t)C * (size_t)k;
         if (memcmp(list, slow.list, slots * sizeof *list) != 0 ||
             memcmp(size, slow.size, (size_t)C * sizeof *size) != 0)
@@ -96,6 +101,7 @@ static void check(const real *score, int N, int C, int k, const char *what) {
         assert_int_equal(list[slots], 0x55555555);
     }
     arena_close(&a);
+    free(by_cluster);
 }
 
 static real special(Draws *d) {

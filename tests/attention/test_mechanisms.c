@@ -159,16 +159,18 @@ static void check_tap(Cast *o, const void *self, ClusterRule rule) {
             assert_true(fabs((double)affinities[n * C + c] - affinity(o, n, c)) < 2e-5);
     Arena a = {0};
     ClusterScratch s;
-    cluster_place(&s, &a, o->N, C);
+    cluster_place(&s, &a, o->N);
     const size_t bytes = a.used;
     a = (Arena){buffer(bytes), 0, bytes};
     void *memory = a.base;
-    cluster_place(&s, &a, o->N, C);
-    cluster_choose(rule, list, size, affinities, &s, o->N, C, o->k);
+    cluster_place(&s, &a, o->N);
+    real *by_cluster = buffer((size_t)(o->N * C) * sizeof *by_cluster);
+    transpose(by_cluster, o->N, affinities, C, o->N, C);
+    cluster_choose(rule, list, size, by_cluster, o->N, &s, o->N, C, o->k);
     for (int c = 0; c < C; c++)
         for (int i = 0; i < slots; i++)
             assert_int_equal(clusters[c * slots + i], i < size[c] ? list[c * o->k + i] : -1);
-    free(clusters), free(list), free(size), free(affinities), free(memory);
+    free(clusters), free(list), free(size), free(affinities), free(by_cluster), free(memory);
 }
 
 static void cast_reports_what_it_chose(void **state) {
