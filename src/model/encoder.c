@@ -152,7 +152,8 @@ static void embedding_forward(const Pass *p, const Doc *doc, EncoderScratch *t) 
     FOR_TILES(r0, n, doc->N) {
         real *out = rows(doc->stream[0], r0, d), *x = D == d ? out : t->wide[0];
         embed_tile(p, doc, x, r0, n);
-        if (D != d) linear_forward(out, d, x, D, p->wt + m->proj.w, p->w + m->proj.b, n, D, d);
+        if (D != d)
+            linear_forward(out, d, x, D, p->wt + m->proj.w, p->w + m->proj.b, NULL, n, D, d);
     }
 }
 
@@ -188,10 +189,17 @@ static void embedding_backward(const Pass *p, const Doc *doc, EncoderScratch *t,
 
 /* ---- sublayers ---- */
 
-/* out = residual + dropout(y). */
+/* out = residual + dropout(linear(x)); without dropout the product adds to the residual itself. */
 static void add_residual(const Pass *p, const Doc *doc, int place, int layer, real *restrict out,
-                         const real *restrict residual, real *restrict y, int r0, int n) {
+                         const real *restrict residual, const real *x, const LinearAt *at, int in,
+                         real *restrict y, int r0, int n) {
     const int d = p->m->conf.d;
+    const real *wt = p->wt + at->w, *b = p->w + at->b;
+    if (p->dropout <= 0) {
+        linear_forward(out, d, x, in, wt, b, residual, n, in, d);
+        return;
+    }
+    linear_forward(y, d, x, in, wt, b, NULL, n, in, d);
     drop(p, doc, place, layer, y, r0, n, d);
 #pragma omp simd
     for (int i = 0; i < n * d; i++) out[i] = residual[i] + y[i];
@@ -240,9 +248,9 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
     BlockActs *b = &doc->blocks[layer];
     FOR_TILES(r0, n, N) {
         const real *x = sublayer_input(norm_forward, p, doc, segment, r0, n, rows(t->x, r0, d));
-        linear_forward(rows(b->q, r0, d), d, x, d, p->wt + at->q.w, p->w + at->q.b, n, d, d);
-        linear_forward(rows(b->k, r0, d), d, x, d, p->wt + at->k.w, p->w + at->k.b, n, d, d);
-        linear_forward(rows(b->v, r0, d), d, x, d, p->wt + at->v.w, p->w + at->v.b, n, d, d);
+        linear_forward(rows(b->q, r0, d), d, x, d, p->wt + at->q.w, p->w + at->q.b, NULL, n, d, d);
+        linear_forward(rows(b->k, r0, d), d, x, d, p->wt + at->k.w, p->w + at->k.b, NULL, n, d, d);
+        linear_forward(rows(b->v, r0, d), d, x, d, p->wt + at->v.w, p->w + at->v.b, NULL, n, d, d);
     }
     real *x = segment == 0 ? doc->stream[0] : t->x;
     AttnCall call = encoder_attention_call(p, doc, t, layer, x);
@@ -250,10 +258,8 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
     real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : x,
          *out = output_of(m, doc, segment);
     FOR_TILES(r0, n, N) {
-        linear_forward(t->narrow[0], d, rows(b->r, r0, d), d, p->wt + at->o.w, p->w + at->o.b, n, d,
-                       d);
         add_residual(p, doc, PLACE_ATTENTION, layer, rows(out, r0, d), rows(residual, r0, d),
-                     t->narrow[0], r0, n);
+                     rows(b->r, r0, d), &at->o, d, t->narrow[0], r0, n);
     }
 }
 
@@ -265,13 +271,11 @@ static void feed_forward_forward(const Pass *p, Doc *doc, EncoderScratch *t, int
     FOR_TILES(r0, n, doc->N) {
         const real *x = sublayer_input(norm_forward, p, doc, segment, r0, n, t->narrow[0]);
         real *f = rows(doc->blocks[layer].f, r0, F);
-        linear_forward(f, F, x, d, p->wt + at->fc1.w, p->w + at->fc1.b, n, d, F);
+        linear_forward(f, F, x, d, p->wt + at->fc1.w, p->w + at->fc1.b, NULL, n, d, F);
         vmath_gelu(t->wide[0], f, n * F);
-        linear_forward(t->narrow[1], d, t->wide[0], F, p->wt + at->fc2.w, p->w + at->fc2.b, n, F,
-                       d);
         const real *residual = m->conf.pre_norm ? rows(input_of(m, doc, segment), r0, d) : x;
         add_residual(p, doc, PLACE_FEED_FORWARD, layer, rows(output_of(m, doc, segment), r0, d),
-                     residual, t->narrow[1], r0, n);
+                     residual, t->wide[0], &at->fc2, F, t->narrow[1], r0, n);
     }
 }
 

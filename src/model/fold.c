@@ -57,7 +57,7 @@ static void project_block(void *ctx, int block, int thread) {
     const size_t r0 = (size_t)block * ROWS;
     (void)thread;
     linear_forward(j->t.projected + r0 * (size_t)d, d, j->w + j->t.at + r0 * (size_t)D, D,
-                   j->wt + j->m->proj.w, j->t.bias ? j->w + j->m->proj.b : NULL,
+                   j->wt + j->m->proj.w, j->t.bias ? j->w + j->m->proj.b : NULL, NULL,
                    block_size(j->t.rows, ROWS, block), D, d);
 }
 

@@ -25,9 +25,9 @@ void head_forward(const Pass *p, const Doc *docs, HeadScratch *t) {
         pair_forward(t->features, docs[0].z, docs[1].z, d);
     else
         memcpy(t->features, docs[0].z, (size_t)d * sizeof(real));
-    linear_forward(t->h, d, t->features, in, p->wt + m->head1.w, p->w + m->head1.b, 1, in, d);
+    linear_forward(t->h, d, t->features, in, p->wt + m->head1.w, p->w + m->head1.b, NULL, 1, in, d);
     vmath_gelu(t->g, t->h, d);
-    linear_forward(t->logits, K, t->g, d, p->wt + m->head2.w, p->w + m->head2.b, 1, d, K);
+    linear_forward(t->logits, K, t->g, d, p->wt + m->head2.w, p->w + m->head2.b, NULL, 1, d, K);
 }
 
 void head_backward(const Pass *p, Doc *docs, HeadScratch *t, real *dw) {

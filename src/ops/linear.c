@@ -3,24 +3,29 @@
 #include <stddef.h>
 
 #include "core/gemm.h"
+#include "ops/vec.h"
 
-static void add_bias(real *y, int ldy, const real *restrict b, int rows, int out) {
+static void start_rows(real *y, int ldy, const real *restrict b, const real *base, int rows,
+                       int out) {
     for (int r = 0; r < rows; r++) {
-        real *restrict row = y + (size_t)r * (size_t)ldy;
-#pragma omp simd
-        for (int j = 0; j < out; j++) row[j] += b[j];
+        const size_t at = (size_t)r * (size_t)ldy;
+        if (!base)
+            EACH_VEC(out, vec_store(y + at + i, vec_load(b + i, left), left));
+        else
+            EACH_VEC(out, vec_store(y + at + i,
+                                    vec_load(base + at + i, left) + vec_load(b + i, left), left));
     }
 }
 
-/* The bias joins a block of rows while it is in the first cache. */
+/* The product adds to base + b, block by block, so that they are read in the first cache. */
 void linear_forward(real *y, int ldy, const real *x, int ldx, const real *wt, const real *b,
-                    int rows, int in, int out) {
+                    const real *base, int rows, int in, int out) {
     enum { BLOCK = 64 };
     for (int r = 0; r < rows; r += BLOCK) {
         const int n = rows - r < BLOCK ? rows - r : BLOCK;
-        real *block = y + (size_t)r * (size_t)ldy;
-        gemm_nn(block, ldy, x + (size_t)r * (size_t)ldx, ldx, wt, out, n, out, in, false);
-        if (b) add_bias(block, ldy, b, n, out);
+        const size_t at = (size_t)r * (size_t)ldy;
+        if (b) start_rows(y + at, ldy, b, base ? base + at : NULL, n, out);
+        gemm_nn(y + at, ldy, x + (size_t)r * (size_t)ldx, ldx, wt, out, n, out, in, b != NULL);
     }
 }
 

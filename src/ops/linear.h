@@ -1,6 +1,6 @@
-/* y = x W^T + b. W is (out,in) as PyTorch keeps it; forward reads the transposed copy wt (in,out),
- * which the registry of parameters keeps up to date, because that product runs faster (see
- * core/gemm.c). */
+/* y = base + x W^T + b. W is (out,in) as PyTorch keeps it; forward reads the transposed copy wt
+ * (in,out), which the registry of parameters keeps up to date, because that product runs faster
+ * (see core/gemm.c). */
 #ifndef OPS_LINEAR_H
 #define OPS_LINEAR_H
 
@@ -11,9 +11,10 @@
 /*   y   (rows,out)  written, row stride ldy
  *   x   (rows,in)   row stride ldx
  *   wt  (in,out)
- *   b   (out)    NULL: none */
+ *   b   (out)    NULL: none
+ *   base (rows,out) row stride ldy, with b only; NULL: none */
 void linear_forward(real *y, int ldy, const real *x, int ldx, const real *wt, const real *b,
-                    int rows, int in, int out);
+                    const real *base, int rows, int in, int out);
 
 /* dx (rows,in) = dy W, or with `add` dx += dy W. */
 void linear_backward_input(real *dx, int lddx, const real *dy, int lddy, const real *w, bool add,

@@ -57,8 +57,8 @@ static void release(GradCase *c, Op *o) {
 static void linear_fwd(void *ctx) {
     Op *o = ctx;
     transpose(o->wt, o->out, o->w->x, o->in, o->out, o->in);
-    linear_forward(o->wide, o->ldy, o->x->x, o->ldx, o->wt, o->b ? o->b->x : NULL, o->rows, o->in,
-                   o->out);
+    linear_forward(o->wide, o->ldy, o->x->x, o->ldx, o->wt, o->b ? o->b->x : NULL, NULL, o->rows,
+                   o->in, o->out);
     for (int r = 0; r < o->rows; r++) {
         memcpy(o->y->x + r * o->out, o->wide + r * o->ldy, (size_t)o->out * sizeof(real));
         for (int j = o->out; j < o->ldy; j++) assert_true(isnan(o->wide[r * o->ldy + j]));
