@@ -63,11 +63,30 @@ enum { MAX_SIDE = 1024, ROW_BLOCK = 128, DEPTH_BLOCK = 256 };
 
 /* Row-major C = op(A) B is column-major C^T = B^T op(A)^T: libxsmm's first matrix is our B, its m
  * our N. */
+static XSMM_KERNEL generate(const int s[7]) {
+    const int flags = s[6] & 1 ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
+    const real one = 1, beta = s[6] & 2 ? 1 : 0;
+    return XSMM_DISPATCH(s[1], s[0], s[2], &s[4], &s[3], &s[5], &one, &beta, &flags, NULL);
+}
+
+/* Every thread remembers the kernels that it used last: libxsmm's own registry costs as much as
+ * the smallest products. */
 static XSMM_KERNEL kernel(int M, int N, int K, int lda, int ldb, int ldc, bool a_transposed,
                           bool add) {
-    const int flags = a_transposed ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
-    const real one = 1, beta = add ? 1 : 0;
-    return XSMM_DISPATCH(N, M, K, &ldb, &lda, &ldc, &one, &beta, &flags, NULL);
+    enum { SLOTS = 256 };
+    static _Thread_local struct {
+        int shape[7];
+        XSMM_KERNEL f;
+    } memory[SLOTS];
+    const int shape[7] = {M, N, K, lda, ldb, ldc, a_transposed + 2 * add};
+    unsigned hash = 0;
+    for (int i = 0; i < 7; i++) hash = (hash ^ (unsigned)shape[i]) * 0x9E3779B1u;
+    const unsigned at = hash >> 24;
+    if (memcmp(memory[at].shape, shape, sizeof shape) != 0) {
+        memcpy(memory[at].shape, shape, sizeof shape);
+        memory[at].f = generate(shape);
+    }
+    return memory[at].f;
 }
 
 /* The next block of a dimension with `left` to go: whole blocks, then powers of two. */
