@@ -102,7 +102,7 @@ $(OUT)/obj/%.o: src/%.c $(OUT)/flags | $(OUT)/deps-build
 	@mkdir -p $(@D)
 	$(call say,$(CC) $<) $(CC) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) $(FILE_FLAGS) -c $< -o $@
 
-# The vector loops over exp and erf: compilers call glibc's libmvec only under these flags. Compiled so, never linked.
+# The vector loops over erfc and exp: compilers call glibc's libmvec only under these flags. Compiled so, never linked.
 $(OUT)/obj/ops/vmath_erf.o: FILE_FLAGS = -ffast-math $(LIBMVEC)
 LIBMVEC = $(if $(filter __clang__,$(MACROS)),$(shell $(CC) -fveclib=libmvec -S -o /dev/null -x c /dev/null \
             2>/dev/null && echo -fveclib=libmvec))

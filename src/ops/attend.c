@@ -5,6 +5,7 @@
 
 #include "core/gemm.h"
 #include "ops/linear.h"
+#include "ops/vec.h"
 #include "ops/vmath.h"
 
 enum {
@@ -47,24 +48,30 @@ void attend_place(AttendPack *p, Arena *a, int n, int d, int e, bool backward, b
     p->dtile = arena_reals(a, tile);
 }
 
+static inline void scaled(real *to, const real *from, real scale, int left) {
+    vec_store(to, scale * vec_load(from, left), left);
+}
+
 static void gather(const AttendPack *p, real *restrict dst, const real *restrict src,
                    const int *idx, real scale) {
     const size_t d = (size_t)p->d;
-    for (int i = 0; i < p->n; i++) {
-        const real *row = src + (size_t)(idx ? idx[i] : i) * d;
-#pragma omp simd
-        for (size_t j = 0; j < d; j++) dst[(size_t)i * d + j] = scale * row[j];
+    for (int r = 0; r < p->n; r++) {
+        const real *row = src + (size_t)(idx ? idx[r] : r) * d;
+        EACH_VEC(p->d, scaled(dst + (size_t)r * d + i, row + i, scale, left));
     }
     memset(dst + (size_t)p->n * d, 0, (size_t)(p->np - p->n) * d * sizeof *dst);
+}
+
+static inline void add_scaled(real *to, const real *from, real scale, int left) {
+    vec_store(to, vec_load(to, left) + scale * vec_load(from, left), left);
 }
 
 static void scatter(const AttendPack *p, real *restrict dst, const real *restrict src,
                     const int *idx, real scale) {
     const size_t d = (size_t)p->d;
-    for (int i = 0; i < p->n; i++) {
-        real *row = dst + (size_t)(idx ? idx[i] : i) * d;
-#pragma omp simd
-        for (size_t j = 0; j < d; j++) row[j] += scale * src[(size_t)i * d + j];
+    for (int r = 0; r < p->n; r++) {
+        real *row = dst + (size_t)(idx ? idx[r] : r) * d;
+        EACH_VEC(p->d, add_scaled(row + i, src + (size_t)r * d + i, scale, left));
     }
 }
 

@@ -78,34 +78,44 @@ static inline Vec vec_fill(Vec v, int left, real other) {
     return v;
 }
 
-/* The sum of all elements, in a fixed order: halves onto each other. */
+/* Halves of a vector, to reduce it in a fixed order: upper onto lower. */
+typedef real VecHalf __attribute__((vector_size(32)));
+static inline VecHalf vec_lower(Vec v) {
+    VecHalf h;
+    memcpy(&h, &v, sizeof h);
+    return h;
+}
+static inline VecHalf vec_upper(Vec v) {
+    VecHalf h;
+    memcpy(&h, (const char *)&v + sizeof h, sizeof h);
+    return h;
+}
+
+/* The sum of all elements. */
 static inline real vec_sum(Vec v) {
-    typedef real Half __attribute__((vector_size(32)));
-    typedef real Quarter __attribute__((vector_size(16)));
-    Half half[2];
-    Quarter quarter[2];
-    memcpy(half, &v, sizeof v);
-    half[0] += half[1];
-    memcpy(quarter, &half[0], sizeof quarter);
-    quarter[0] += quarter[1];
+    const VecHalf h = vec_lower(v) + vec_upper(v);
 #ifdef REAL_DOUBLE
-    return quarter[0][0] + quarter[0][1];
+    return (h[0] + h[2]) + (h[1] + h[3]);
 #else
-    return (quarter[0][0] + quarter[0][2]) + (quarter[0][1] + quarter[0][3]);
+    return ((h[0] + h[4]) + (h[2] + h[6])) + ((h[1] + h[5]) + (h[3] + h[7]));
 #endif
+}
+
+/* The largest element; NaN may be passed over. */
+static inline real vec_top(Vec v) {
+    const VecHalf a = vec_lower(v), b = vec_upper(v);
+    VecHalf h = a;
+    real top;
+    for (int i = 0; i < VEC / 2; i++) h[i] = a[i] > b[i] ? a[i] : b[i];
+    top = h[0];
+    for (int i = 1; i < VEC / 2; i++) top = h[i] > top ? h[i] : top;
+    return top;
 }
 
 static inline real vec_dot(const real *x, const real *y, int n) {
     Vec sum = {0};
     EACH_VEC(n, sum += vec_load(x + i, left) * vec_load(y + i, left));
     return vec_sum(sum);
-}
-
-/* The largest element; NaN may be passed over. */
-static inline real vec_top(Vec v) {
-    real top = v[0];
-    for (int i = 1; i < VEC; i++) top = v[i] > top ? v[i] : top;
-    return top;
 }
 
 /* exp(x) = 2^n exp(f), n = round(x / ln 2), |f| <= ln 2 / 2, exp(f) by a polynomial.
@@ -158,5 +168,25 @@ static inline Vec vec_exp(Vec x) {
     const VecBits exponent = ((VecBits)shifted + VEC_BIAS) << VEC_MANTISSA;
     return vec_exp_reduced(f) * (Vec)exponent;
 }
+
+/* The error function; in float z P(z^2) / Q(z^2), a rational fit to 2e-8 that rounding makes 4e-7.
+ * From VEC_ERF_TOP on it is 1 to the bit. NaN passes. */
+#ifdef REAL_DOUBLE
+static inline Vec vec_erf(Vec x) {
+    for (int i = 0; i < VEC; i++) x[i] = __builtin_erf(x[i]);
+    return x;
+}
+#else
+#define VEC_ERF_TOP 4.0f
+static inline Vec vec_erf(Vec x) {
+    const Vec z = vec_min(vec_all(VEC_ERF_TOP), vec_max(vec_all(-VEC_ERF_TOP), x)), u = z * z;
+    Vec p = u * 2.0261151026e-6f + 2.8467031827e-4f, q = u * 3.7833065971e-5f + 1.1705070785e-3f;
+    p = p * u + 3.8072272036e-3f, q = q * u + 1.5053198856e-2f;
+    p = p * u + 5.2872529269e-2f, q = q * u + 1.1455043313e-1f;
+    p = p * u + 1.9152799388e-1f, q = q * u + 5.0306994433e-1f;
+    p = p * u + 1.1283791440f, q = q * u + 1.0f;
+    return vec_min(vec_all(1), vec_max(vec_all(-1), z * p / q));
+}
+#endif
 
 #endif

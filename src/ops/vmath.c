@@ -91,3 +91,28 @@ real vmath_softmax_row(real *restrict s, real *restrict dp, real lse, real a, in
     EACH_VEC(n, vec_store(dp + i, vec_load(s + i, left) * (vec_load(dp + i, left) - dot), left));
     return dot;
 }
+
+#define SQRT_HALF REAL(0.70710678118654752440)
+#define INV_SQRT_2PI REAL(0.39894228040143267794)
+
+static inline Vec normal_cdf(Vec x) { return REAL(0.5) + REAL(0.5) * vec_erf(x * SQRT_HALF); }
+
+static inline void gelu(real *y, const real *x, int left) {
+    const Vec v = vec_load(x, left);
+    vec_store(y, v * normal_cdf(v), left);
+}
+
+void vmath_gelu(real *y, const real *x, int n) { EACH_VEC(n, gelu(y + i, x + i, left)); }
+
+static inline void gelu_grad(real *dy, real *y, const real *x, int left) {
+    const Vec v = vec_load(x, left), cdf = normal_cdf(v), square = v * v;
+    const Vec pdf = INV_SQRT_2PI * vec_exp(REAL(-0.5) * square);
+    /* 0 where exp would stay at its lowest */
+    const Vec rest = vec_where_greater(square, vec_all(-2 * VEC_EXP_LOWEST), (Vec){0}, v * pdf);
+    vec_store(y, v * cdf, left);
+    vec_store(dy, vec_load(dy, left) * (cdf + rest), left);
+}
+
+void vmath_gelu_grad(real *dy, real *y, const real *x, int n) {
+    EACH_VEC(n, gelu_grad(dy + i, y + i, x + i, left));
+}
