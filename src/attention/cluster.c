@@ -9,14 +9,14 @@ typedef uint64_t Bits;
 typedef uint32_t Bits;
 #endif
 
-enum { BITS = 8 * sizeof(Bits), DIGIT = 8, BUCKETS = 1 << DIGIT, COARSE = 11 };
+enum { BITS = 8 * sizeof(Bits), DIGIT = 8, BUCKETS = 1 << DIGIT };
 
 void cluster_place(ClusterScratch *s, Arena *a, int N) {
     for (int i = 0; i < 2; i++) {
         s->keys[i] = arena_take(a, (size_t)N, sizeof(Bits));
         s->items[i] = arena_ints(a, (size_t)N);
     }
-    s->count = arena_ints(a, 1 << COARSE);
+    s->count = arena_ints(a, BUCKETS);
 }
 
 /* An unsigned key that grows as the score falls, so that an ascending stable sort lists the best
@@ -80,28 +80,44 @@ static const int *sort(const ClusterScratch *s, int n) {
     return s->items[1];
 }
 
-/* Fills slot 0 with the pairs that can be among the k first: those in the buckets up to the one
- * that holds the k-th, of 2^COARSE equal ones between the least and the greatest key. A selection
- * that leaves little to sort. */
-static int select_best(const ClusterScratch *s, const real *score, int n, int k) {
-    Bits *keys = s->keys[1], *kept = s->keys[0], least = ~(Bits)0, greatest = 0;
-    int bucket = 0, m = 0, shift = 0;
-#pragma omp simd reduction(min : least) reduction(max : greatest)
+static int count_up_to(const Bits *keys, int n, Bits limit) {
+    Bits count = 0;
+#pragma omp simd reduction(+ : count)
+    for (int i = 0; i < n; i++) count += keys[i] <= limit;
+    return (int)count;
+}
+
+/* A key that k keys, or few more, do not exceed: by halving the range that they are in. */
+static Bits limit_of(const Bits *keys, int n, int k) {
+    const int enough = k + k / 8;
+    Bits least = ~(Bits)0, limit = 0;
+#pragma omp simd reduction(min : least) reduction(max : limit)
     for (int i = 0; i < n; i++) {
-        const Bits key = descending_key(score[i]);
-        keys[i] = key;
-        least = key < least ? key : least;
-        greatest = key > greatest ? key : greatest;
+        least = keys[i] < least ? keys[i] : least;
+        limit = keys[i] > limit ? keys[i] : limit;
     }
-    while ((greatest - least) >> shift >> COARSE) shift++;
-    memset(s->count, 0, (1u << COARSE) * sizeof *s->count);
-    for (int i = 0; i < n; i++) s->count[(keys[i] - least) >> shift]++;
-    for (int seen = s->count[0]; seen < k; seen += s->count[++bucket]) continue;
-    const Bits last = (Bits)bucket;
+    for (int count = n; least < limit && count > enough;) {
+        const Bits middle = least + (limit - least) / 2;
+        const int below = count_up_to(keys, n, middle);
+        if (below < k)
+            least = middle + 1;
+        else
+            limit = middle, count = below;
+    }
+    return limit;
+}
+
+/* Fills slot 0 with pairs among which are the k best, and few others: what is left to sort. */
+static int select_best(const ClusterScratch *s, const real *score, int n, int k) {
+    Bits *keys = s->keys[1], *kept = s->keys[0];
+    int m = 0;
+#pragma omp simd
+    for (int i = 0; i < n; i++) keys[i] = descending_key(score[i]);
+    const Bits limit = limit_of(keys, n, k);
     for (int i = 0; i < n; i++) {
         kept[m] = keys[i];
         s->items[0][m] = i;
-        m += (keys[i] - least) >> shift <= last;
+        m += keys[i] <= limit;
     }
     return m;
 }

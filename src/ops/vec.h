@@ -104,12 +104,16 @@ static inline real vec_sum(Vec v) {
 /* The largest element; NaN may be passed over. */
 static inline real vec_top(Vec v) {
     const VecHalf a = vec_lower(v), b = vec_upper(v);
-    VecHalf h = a;
-    real top;
-    for (int i = 0; i < VEC / 2; i++) h[i] = a[i] > b[i] ? a[i] : b[i];
-    top = h[0];
-    for (int i = 1; i < VEC / 2; i++) top = h[i] > top ? h[i] : top;
-    return top;
+    real top[4];
+    for (int i = 0; i < 4; i++) {
+        top[i] = a[i] > b[i] ? a[i] : b[i];
+        for (int j = 4; j < VEC / 2; j += 4) {
+            const real other = a[i + j] > b[i + j] ? a[i + j] : b[i + j];
+            top[i] = other > top[i] ? other : top[i];
+        }
+    }
+    const real x = top[0] > top[1] ? top[0] : top[1], y = top[2] > top[3] ? top[2] : top[3];
+    return x > y ? x : y;
 }
 
 static inline real vec_dot(const real *x, const real *y, int n) {
