@@ -12,9 +12,10 @@
  *   R_n = sum_{c holds n} A_sum R_intra + sum_{other c} A_sum R_inter     (step 8)
  * Time O(C k^2 d + N C d), memory O(N (d + h C)).
  *
- * Saved for backward: A_q, A_k, phi, R_inter, the log-sum-exp of each row of a cluster's scores,
- * and the clusters. All probabilities are computed again. R_intra is not needed: the gradient of
- * A_sum for a member is <dR, R_intra> = sum_j P_ij (dR_i . V_j), which attend_backward has at hand.
+ * Saved for backward: A_q, members' A_k, phi, R_inter, the log-sum-exp of each row of a cluster's
+ * scores, and the clusters. All probabilities are computed again. R_intra is not needed: the
+ * gradient of A_sum for a member is <dR, R_intra> = sum_j P_ij (dR_i . V_j), which attend_backward
+ * has at hand.
  */
 #include <math.h>
 #include <string.h>
@@ -102,11 +103,12 @@ static size_t score_reals(const Cast *s, int N) { return (size_t)blocks(N) * blo
 static size_t token_reals(int N) { return (size_t)(blocks(N) * BLOCK); }
 
 typedef struct Saved {
-    real *aq, *ak;    /* scores of queries and of keys */
-    real *phi, *sig;  /* (N) and sig(phi) */
+    real *aq;         /* scores of queries */
+    real *sig;        /* (N) sig(phi) */
     real *up, *down;  /* (N) softplus1(phi)/tau, softplus1(-phi)/tau */
     real *rinter;     /* (C,d) */
-    real *weight;     /* (C,h,k) A_sum of each cluster's members for it */
+    real *ak;         /* (C,h,k) scores of each cluster's members' keys for it */
+    real *weight;     /* (C,h,k) A_sum of members */
     real *lse;        /* (C,h,k) */
     int *list, *size; /* (C,k), (C) */
 } Saved;
@@ -115,12 +117,11 @@ static void place_saved(Saved *v, const Cast *s, Arena *a, int N) {
     const size_t C = (size_t)s->clusters, n = token_reals(N), h = (size_t)s->shape.h;
     const size_t slots = C * (size_t)cluster_size(s, N);
     v->aq = arena_reals(a, score_reals(s, N));
-    v->ak = arena_reals(a, score_reals(s, N));
-    v->phi = arena_reals(a, n);
     v->sig = arena_reals(a, n);
     v->up = arena_reals(a, n);
     v->down = arena_reals(a, n);
     v->rinter = arena_reals(a, C * (size_t)s->shape.d);
+    v->ak = arena_reals(a, slots * h);
     v->weight = arena_reals(a, slots * h);
     v->lse = arena_reals(a, slots * h);
     v->list = arena_ints(a, slots);
@@ -133,6 +134,7 @@ typedef struct Scratch {
     real *u, *w;     /* (k) one cluster's vectors */
     AttendPack pack;
     /* forward */
+    real *ak;       /* scores of keys */
     real *sum;      /* (C,BLOCK) a block of affinities */
     real *affinity; /* (C,blocks(N) BLOCK) */
     ClusterScratch choice;
@@ -152,6 +154,7 @@ static void place_scratch(Scratch *t, const Cast *s, Arena *a, int N, bool backw
     t->w = arena_reals(a, attend_padded(most));
     attend_place(&t->pack, a, most, s->shape.d, s->shape.e, backward, true);
     if (!backward) {
+        t->ak = arena_reals(a, score_reals(s, N));
         t->sum = arena_reals(a, C * BLOCK);
         t->affinity = arena_reals(a, C * token_reals(N));
         cluster_place(&t->choice, a, N);
@@ -195,9 +198,10 @@ static real *scores_of(real *x, const Cast *s, Block b, int head) {
     return x + (size_t)(b.n0 / BLOCK) * block_reals(s) + (size_t)(head * s->clusters * BLOCK);
 }
 
+/* Token n's score of a head for cluster c. */
 static real *entry(real *x, const Cast *s, int n, int head, int c) {
-    const Block b = {n / BLOCK * BLOCK, 0};
-    return scores_of(x, s, b, head) + (size_t)(c * BLOCK + n % BLOCK);
+    const size_t token = (size_t)n, row = (size_t)(head * s->clusters + c);
+    return x + token / BLOCK * block_reals(s) + row * BLOCK + token % BLOCK;
 }
 
 /* A block's rows of x (N,d), transposed to (d,BLOCK) with zeros for tokens that are not there. */
@@ -212,9 +216,9 @@ static void turn(real *to, const real *x, Block b, int d) {
 static void gate_forward(const Saved *v, const Cast *s, const AttnCall *c) {
     const int d = s->shape.d, all = blocks(c->N) * BLOCK;
     for (int n = 0; n < c->N; n++)
-        v->phi[n] = vec_dot(c->X + (size_t)n * (size_t)d, c->w[PHI_WEIGHT], d) + c->w[PHI_BIAS][0];
-    for (int n = c->N; n < all; n++) v->phi[n] = 0;
-    vmath_softplus1(v->sig, v->up, v->down, v->phi, inv_tau(s), all);
+        v->sig[n] = vec_dot(c->X + (size_t)n * (size_t)d, c->w[PHI_WEIGHT], d) + c->w[PHI_BIAS][0];
+    for (int n = c->N; n < all; n++) v->sig[n] = 0;
+    vmath_softplus1(v->sig, v->up, v->down, v->sig, inv_tau(s), all);
 }
 
 static void gate_backward(const Scratch *t, const Cast *s, const AttnCall *call) {
@@ -261,9 +265,9 @@ static void scores_forward(Scratch *t, const Cast *s, const Saved *v, const Attn
         for (int i = 0; i < BLOCK; i++) rest[i] = 1 - sig[i];
         memset(t->sum, 0, (size_t)(C * BLOCK) * sizeof *t->sum);
         surrogate_scores(v->aq, t, s, call->Q, call, b);
-        surrogate_scores(v->ak, t, s, call->K, call, b);
+        surrogate_scores(t->ak, t, s, call->K, call, b);
         add_affinity(t, s, v->aq, sig, b);
-        add_affinity(t, s, v->ak, rest, b);
+        add_affinity(t, s, t->ak, rest, b);
         for (int c = 0; c < C; c++)
             memcpy(t->affinity + (size_t)c * (size_t)ld + b.n0, t->sum + c * BLOCK,
                    BLOCK * sizeof *t->sum);
@@ -334,20 +338,23 @@ static void put_members(real *x, const Cast *s, const Saved *v, int k) {
 /* ---- a cluster's summary, step 6 ---- */
 
 /* u and w of one cluster and head, with zeros for the padding of the pack. */
-static void summary_weights(Scratch *t, const Cast *s, const Saved *v, const int *list, int head,
-                            int c) {
+static void summary_weights(Scratch *t, const Cast *s, const Saved *v, const int *list,
+                            const real *ak) {
     const int m = t->pack.n;
-    for (int i = 0; i < m; i++) t->u[i] = *entry(v->ak, s, list[i], head, c) * v->down[list[i]];
+    for (int i = 0; i < m; i++) t->u[i] = ak[i] * v->down[list[i]];
     attnfn_forward((AttnFn)s->fn, t->w, t->u, 1, m);
     for (int i = m; i < t->pack.np; i++) t->w[i] = 0;
 }
 
 /* R_inter = w V. */
-static void summary_forward(Scratch *t, const Cast *s, const Saved *v, const int *list, int c) {
+static void summary_forward(Scratch *t, const Cast *s, const Saved *v, const int *list, int c,
+                            int k) {
     const AttendPack *p = &t->pack;
     const int d = s->shape.d, e = s->shape.e;
     for (int head = 0; head < s->shape.h; head++) {
-        summary_weights(t, s, v, list, head, c);
+        real *ak = row_of(v->ak, s, c, head, k);
+        for (int i = 0; i < p->n; i++) ak[i] = *entry(t->ak, s, list[i], head, c);
+        summary_weights(t, s, v, list, ak);
         gemm_nn(v->rinter + c * d + head * e, d, t->w, p->np, p->v + head * e, d, 1, e, p->np,
                 false);
     }
@@ -356,20 +363,20 @@ static void summary_forward(Scratch *t, const Cast *s, const Saved *v, const int
 /* Through w to V, A_k and phi; through A_k at once to K and S, since only members' A_k count here.
  */
 static void summary_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call,
-                             const int *list, int c) {
+                             const int *list, int c, int k) {
     const AttendPack *p = &t->pack;
     const int d = s->shape.d, e = s->shape.e, m = p->n, np = p->np;
     for (int head = 0; head < s->shape.h; head++) {
         const int column = head * e;
-        const real *dr = t->drinter + c * d + column;
-        summary_weights(t, s, v, list, head, c);
+        const real *dr = t->drinter + c * d + column, *ak = row_of(v->ak, s, c, head, k);
+        summary_weights(t, s, v, list, ak);
         gemm_nn(p->dv + column, d, t->w, 1, dr, d, np, e, 1, true);
         gemm_nn(t->dots, np, dr, d, p->vt + (size_t)column * (size_t)np, np, 1, np, e, false);
         memset(t->dw, 0, (size_t)np * sizeof *t->dw);
         attnfn_backward((AttnFn)s->fn, t->dw, t->dots, t->w, t->u, 1, m);
         for (int i = 0; i < m; i++) {
             const int n = list[i];
-            t->dphi[n] -= t->dw[i] * *entry(v->ak, s, n, head, c) * (1 - v->sig[n]) * inv_tau(s);
+            t->dphi[n] -= t->dw[i] * ak[i] * (1 - v->sig[n]) * inv_tau(s);
             t->dw[i] *= v->down[n];
         }
         gemm_nn(p->dk + column, d, t->dw, 1, call->w[SURROGATE] + c * d + column, d, np, e, 1,
@@ -466,7 +473,7 @@ static void forward(const void *self, AttnCall *call) {
         if (v.size[c] == 0) continue;
         attend_pack(&t.pack, call->Q, call->K, call->V, list, v.size[c]);
         if (s->intra) intra_forward(&t, s, &v, call, list, c, k);
-        if (s->summaries) summary_forward(&t, s, &v, list, c);
+        if (s->summaries) summary_forward(&t, s, &v, list, c, k);
     }
     if (s->summaries) others_forward(&t, s, &v, call);
 }
@@ -480,7 +487,7 @@ static void cluster_backward(Scratch *t, const Cast *s, const Saved *v, const At
         intra_backward(t, s, v, list, c, k);
     else
         attend_no_gradients(&t->pack);
-    if (s->summaries) summary_backward(t, s, v, call, list, c);
+    if (s->summaries) summary_backward(t, s, v, call, list, c, k);
     attend_unpack(&t->pack, call->dQ, call->dK, call->dV, list);
 }
 

@@ -28,8 +28,7 @@ static inline void softplus1(real *sig, real *up, real *down, const real *x, rea
     vec_store(down, (base + minus) * scale, left);
 }
 
-void vmath_softplus1(real *restrict sig, real *restrict up, real *restrict down,
-                     const real *restrict x, real scale, int n) {
+void vmath_softplus1(real *sig, real *up, real *down, const real *x, real scale, int n) {
     EACH_VEC(n, softplus1(sig + i, up + i, down + i, x + i, scale, left));
 }
 

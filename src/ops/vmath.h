@@ -1,6 +1,6 @@
-/* The hot transcendental loops. vmath.c has vec.h's exp and erf in its loops; vmath_erf.c is the one
- * file compiled with -ffast-math, the flag under which the compiler uses glibc's vector erfc. Both
- * are held to a few ULP by tests/ops/test_vmath.c. NaN in gives NaN out. */
+/* The hot transcendental loops. vmath.c has vec.h's exp and erf in its loops; vmath_erf.c is the
+ * one file compiled with -ffast-math, the flag under which the compiler uses glibc's vector erfc.
+ * Both are held to a few ULP by tests/ops/test_vmath.c. NaN in gives NaN out. */
 #ifndef OPS_VMATH_H
 #define OPS_VMATH_H
 
@@ -36,7 +36,7 @@ void vmath_laplace_grad(real *dx, const real *dy, const real *x, int n);
 real vmath_laplace_row(real *s, real *dp, real a, int n);
 
 /* sig = 1 / (1 + e^-x), up = scale * softplus1(x), down = scale * softplus1(-x), with
- * softplus1(x) = 1 + log(1 + e^x) = 1 + max(x, 0) + log(1 + e^-|x|). */
+ * softplus1(x) = 1 + log(1 + e^x) = 1 + max(x, 0) + log(1 + e^-|x|). sig may be x. */
 void vmath_softplus1(real *sig, real *up, real *down, const real *x, real scale, int n);
 
 #endif
