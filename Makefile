@@ -52,7 +52,8 @@ MODE_double  := -O3 -g1 -DREAL_DOUBLE
 MODE_debug   := -Og -g
 MODE_asan    := $(SANE) -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 MODE_tsan    := $(SANE) -fsanitize=thread
-CODEGEN  := -std=c11 $(MODE_$(MODE)) $(ARCH) -ffp-contract=fast -fno-math-errno -fopenmp -fopenmp-simd
+CODEGEN  := -std=c11 $(MODE_$(MODE)) $(ARCH) -ffp-contract=fast -fno-math-errno -fopenmp -fopenmp-simd \
+            $(if $(filter __clang__,$(MACROS)),,-fno-tree-loop-distribute-patterns) # no memcpy for each short row
 FLAGS    := $(CODEGEN) $(WARN) -MMD -MP
 LIBS     := -Wl,-u,cpu_describe -lopenblas -lcjson -lpng -lz -lm
 
