@@ -41,7 +41,8 @@ FEATURES := $(shell echo $(patsubst __%__,%,$(filter __SSE% __SSSE% __AVX% __FMA
               __LZCNT% __XOP% __GFNI% __VAES% __VPCLMUL%,$(MACROS))) | tr A-Z_ a-z.)
 
 # Flags. Never -ffast-math but for one file, below. The link asks for cpu_describe, so that core/cpu.o, which
-# refuses processors that lack what the build assumes, is in every program.
+# refuses processors that lack what the build assumes, is in every program. -fno-tree-loop-distribute-patterns: gcc
+# would call memcpy for each short row. -Wno-psabi: vectors of 64 bytes are only passed between inline functions.
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
             -Wwrite-strings -Wvla -Wformat=2 -Wno-psabi $(if $(CI)$(WERROR),-Werror) \
             $(if $(filter __clang__,$(MACROS)),-Wno-pass-failed)
@@ -53,7 +54,7 @@ MODE_debug   := -Og -g
 MODE_asan    := $(SANE) -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 MODE_tsan    := $(SANE) -fsanitize=thread
 CODEGEN  := -std=c11 $(MODE_$(MODE)) $(ARCH) -ffp-contract=fast -fno-math-errno -fopenmp -fopenmp-simd \
-            $(if $(filter __clang__,$(MACROS)),,-fno-tree-loop-distribute-patterns) # no memcpy for each short row
+            $(if $(filter __clang__,$(MACROS)),,-fno-tree-loop-distribute-patterns)
 FLAGS    := $(CODEGEN) $(WARN) -MMD -MP
 LIBS     := -Wl,-u,cpu_describe -lopenblas -lcjson -lpng -lz -lm
 

@@ -30,11 +30,11 @@ typedef struct AttnTap {
 
 typedef struct AttnCall {
     int N;
-    const real *X;         /* (N,d) the attention's own input */
-    const real *Q, *K, *V; /* (N,d), heads side by side: (N,h,e) */
-    real *R;               /* (N,d) forward: written. backward: as forward left it */
-    const real *w[ATTN_PARAMS], *wt[ATTN_PARAMS]; /* its own parameters, and transposed copies */
-    RngKey key;                                   /* equal in forward and backward */
+    const real *X;              /* (N,d) the attention's own input */
+    const real *Q, *K, *V;      /* (N,d), heads side by side: (N,h,e) */
+    real *R;                    /* (N,d) forward: written. backward: as forward left it */
+    const real *w[ATTN_PARAMS]; /* its own parameters */
+    RngKey key;                 /* equal in forward and backward */
     Arena saved,
         scratch; /* as `needs` measured; saved is the same memory in forward and backward */
     AttnTap *tap;

@@ -12,10 +12,10 @@
  *   R_n = sum_{c holds n} A_sum R_intra + sum_{other c} A_sum R_inter     (step 8)
  * Time O(C k^2 d + N C d), memory O(N (d + h C)).
  *
- * Saved for backward: A_q, members' A_k, phi, R_inter, the log-sum-exp of each row of a cluster's
- * scores, and the clusters. All probabilities are computed again. R_intra is not needed: the
- * gradient of A_sum for a member is <dR, R_intra> = sum_j P_ij (dR_i . V_j), which attend_backward
- * has at hand.
+ * Saved for backward: A_q, members' A_k and A_sum, what follows from phi, R_inter, the log-sum-exp
+ * of each row of a cluster's scores, and the clusters. All probabilities are computed again.
+ * R_intra is not needed: the gradient of A_sum for a member is <dR, R_intra> = sum_j P_ij (dR_i .
+ * V_j), which attend_backward has at hand.
  */
 #include <math.h>
 #include <string.h>
@@ -76,8 +76,7 @@ static int params(const void *self, ParamSpec *specs) {
     const int d = s->shape.d, h = s->shape.h, e = s->shape.e;
     const unsigned trained = s->surrogates == SURROGATES_LEARNED ? PARAM_TRAINED : 0;
     const Init directions = {INIT_NORMAL, 1 / sqrt(e)};
-    specs[SURROGATE] =
-        (ParamSpec){"surrogate", 3, {s->clusters, h, e}, directions, trained | PARAM_MATRIX};
+    specs[SURROGATE] = (ParamSpec){"surrogate", 3, {s->clusters, h, e}, directions, trained};
     specs[PHI_WEIGHT] =
         (ParamSpec){"phi.weight", 2, {1, d}, {INIT_XAVIER, 0}, PARAM_TRAINED | PARAM_DECAYED};
     specs[PHI_BIAS] = (ParamSpec){"phi.bias", 1, {1}, {INIT_CONST, 0}, PARAM_TRAINED};
@@ -93,8 +92,9 @@ static void clusters_shape(const void *self, int *C, int *k) {
 /* ---- memory ---- */
 
 /* Scores of tokens for surrogates, (N,h,C) in the method, are kept in blocks of BLOCK tokens, each
- * (h,C,BLOCK): f then runs over clusters with tokens side by side in vectors, products have few
- * shapes whatever N is, and a block stays in the first cache. Tokens beyond N are zeros. */
+ * (h,C,BLOCK): f then runs over clusters with tokens side by side in vectors, and a block stays in
+ * the first cache. Tokens beyond N are zeros; a vector of one real a token is whole blocks too,
+ * "(blocks)" below. */
 enum { BLOCK = 64 };
 
 static int blocks(int N) { return (N + BLOCK - 1) / BLOCK; }
@@ -104,8 +104,8 @@ static size_t token_reals(int N) { return (size_t)(blocks(N) * BLOCK); }
 
 typedef struct Saved {
     real *aq;         /* scores of queries */
-    real *sig;        /* (N) sig(phi) */
-    real *up, *down;  /* (N) softplus1(phi)/tau, softplus1(-phi)/tau */
+    real *sig;        /* (blocks) sig(phi) */
+    real *up, *down;  /* (blocks) softplus1(phi)/tau, softplus1(-phi)/tau */
     real *rinter;     /* (C,d) */
     real *ak;         /* (C,h,k) scores of each cluster's members' keys for it */
     real *weight;     /* (C,h,k) A_sum of members */
@@ -129,18 +129,19 @@ static void place_saved(Saved *v, const Cast *s, Arena *a, int N) {
 }
 
 typedef struct Scratch {
-    real *asum;      /* scores: the mixing weights A_sum */
-    real *turned[2]; /* (d,BLOCK) a block of tokens, transposed */
-    real *u, *w;     /* (k) one cluster's vectors */
+    real *asum;   /* scores: the mixing weights A_sum */
+    real *turned; /* (d,BLOCK) a block of tokens, transposed */
+    real *u, *w;  /* (k) one cluster's vectors */
     AttendPack pack;
     /* forward */
     real *ak;       /* scores of keys */
+    real *fq, *fk;  /* (C,BLOCK) f of a block and head */
     real *sum;      /* (C,BLOCK) a block of affinities */
     real *affinity; /* (C,blocks(N) BLOCK) */
     ClusterScratch choice;
     /* backward */
     real *dasum;     /* scores */
-    real *dphi;      /* (N) */
+    real *dphi;      /* (blocks) */
     real *drinter;   /* (C,d) */
     real *dw, *dots; /* (k) */
 } Scratch;
@@ -149,12 +150,14 @@ static void place_scratch(Scratch *t, const Cast *s, Arena *a, int N, bool backw
     const size_t C = (size_t)s->clusters, d = (size_t)s->shape.d;
     const int k = cluster_size(s, N), most = k < N ? k : N;
     t->asum = arena_reals(a, score_reals(s, N));
-    for (int i = 0; i < 2; i++) t->turned[i] = arena_reals(a, d * BLOCK);
+    t->turned = arena_reals(a, d * BLOCK);
     t->u = arena_reals(a, attend_padded(most));
     t->w = arena_reals(a, attend_padded(most));
     attend_place(&t->pack, a, most, s->shape.d, s->shape.e, backward, true);
     if (!backward) {
         t->ak = arena_reals(a, score_reals(s, N));
+        t->fq = arena_reals(a, C * BLOCK);
+        t->fk = arena_reals(a, C * BLOCK);
         t->sum = arena_reals(a, C * BLOCK);
         t->affinity = arena_reals(a, C * token_reals(N));
         cluster_place(&t->choice, a, N);
@@ -236,51 +239,57 @@ static void gate_backward(const Scratch *t, const Cast *s, const AttnCall *call)
 static void surrogate_scores(real *scores, Scratch *t, const Cast *s, const real *x,
                              const AttnCall *c, Block b) {
     const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    turn(t->turned[0], x, b, d);
+    turn(t->turned, x, b, d);
     for (int i = 0; i < s->shape.h; i++)
         gemm_nn(scores_of(scores, s, b, i), BLOCK, c->w[SURROGATE] + i * e, d,
-                t->turned[0] + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
+                t->turned + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
 }
 
-/* sum (C,BLOCK) += weight[n] sum_h f(scores / tau). */
-static void add_affinity(Scratch *t, const Cast *s, real *scores, const real *weight, Block b) {
-    const int C = s->clusters;
+/* f(scores / tau) of a block and head. */
+static void scores_fn(real *f, const Cast *s, real *scores, Block b, int head) {
     real flat[BLOCK];
     for (int i = 0; i < BLOCK; i++) flat[i] = inv_tau(s);
+    attnfn_columns((AttnFn)s->fn, f, scores_of(scores, s, b, head), flat, BLOCK, s->clusters,
+                   BLOCK);
+}
+
+/* A block of A_g, written as f_k + sig (f_q - f_k): equal values, those of a single cluster, stay
+ * equal to the bit. */
+static void block_affinity(Scratch *t, const Cast *s, const Saved *v, Block b) {
+    const int C = s->clusters;
+    const real *sig = v->sig + b.n0;
+    memset(t->sum, 0, (size_t)(C * BLOCK) * sizeof *t->sum);
     for (int head = 0; head < s->shape.h; head++) {
-        real *f = scores_of(t->asum, s, b, head);
-        attnfn_columns((AttnFn)s->fn, f, scores_of(scores, s, b, head), flat, BLOCK, C, BLOCK);
+        scores_fn(t->fq, s, v->aq, b, head);
+        scores_fn(t->fk, s, t->ak, b, head);
         for (int c = 0; c < C; c++)
 #pragma omp simd
-            for (int i = 0; i < BLOCK; i++) t->sum[c * BLOCK + i] += weight[i] * f[c * BLOCK + i];
+            for (int i = 0; i < BLOCK; i++) {
+                const real fk = t->fk[c * BLOCK + i];
+                t->sum[c * BLOCK + i] += fk + sig[i] * (t->fq[c * BLOCK + i] - fk);
+            }
     }
 }
 
 /* A_q, A_k and A_g. */
 static void scores_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int C = s->clusters, ld = blocks(call->N) * BLOCK;
-    EACH_BLOCK(b, call->N) {
-        const real *sig = v->sig + b.n0;
-        real rest[BLOCK];
-        for (int i = 0; i < BLOCK; i++) rest[i] = 1 - sig[i];
-        memset(t->sum, 0, (size_t)(C * BLOCK) * sizeof *t->sum);
+    const size_t ld = token_reals(call->N);
+    EACH_BLOCK (b, call->N) {
         surrogate_scores(v->aq, t, s, call->Q, call, b);
         surrogate_scores(t->ak, t, s, call->K, call, b);
-        add_affinity(t, s, v->aq, sig, b);
-        add_affinity(t, s, t->ak, rest, b);
-        for (int c = 0; c < C; c++)
-            memcpy(t->affinity + (size_t)c * (size_t)ld + b.n0, t->sum + c * BLOCK,
-                   BLOCK * sizeof *t->sum);
+        block_affinity(t, s, v, b);
+        for (int c = 0; c < s->clusters; c++)
+            memcpy(t->affinity + (size_t)c * ld + b.n0, t->sum + c * BLOCK, BLOCK * sizeof *t->sum);
     }
 }
 
 /* ---- mixing weights A_sum, step 7 ---- */
 
 static void weights_forward(Scratch *t, const Cast *s, const Saved *v, int N) {
-    EACH_BLOCK(b, N)
-    for (int head = 0; head < s->shape.h; head++)
-        attnfn_columns((AttnFn)s->fn, scores_of(t->asum, s, b, head), scores_of(v->aq, s, b, head),
-                       v->up + b.n0, BLOCK, s->clusters, BLOCK);
+    EACH_BLOCK (b, N)
+        for (int head = 0; head < s->shape.h; head++)
+            attnfn_columns((AttnFn)s->fn, scores_of(t->asum, s, b, head),
+                           scores_of(v->aq, s, b, head), v->up + b.n0, BLOCK, s->clusters, BLOCK);
 }
 
 /* dphi += <dz, A_q> sig / tau, then dz *= softplus1(phi) / tau: dz becomes the gradient of A_q. */
@@ -300,18 +309,19 @@ static void weights_factor(Scratch *t, const Cast *s, const Saved *v, real *dz, 
 /* From the gradient of A_sum to those of A_q's factors: phi, and Q and S through their products. */
 static void weights_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
     const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    EACH_BLOCK(b, call->N)
-    for (int head = 0; head < s->shape.h; head++) {
-        const size_t at = (size_t)b.n0 * (size_t)d + (size_t)(head * e);
-        real *dz = scores_of(t->dasum, s, b, head), *aq = scores_of(v->aq, s, b, head);
-        attnfn_columns_backward((AttnFn)s->fn, dz, dz, scores_of(t->asum, s, b, head), aq,
-                                v->up + b.n0, BLOCK, C, BLOCK);
-        weights_factor(t, s, v, dz, aq, b);
-        gemm_tn(call->dQ + at, d, dz, BLOCK, call->w[SURROGATE] + head * e, d, b.rows, e, C, true);
-        if (s->surrogates == SURROGATES_LEARNED)
-            gemm_nn(call->dw[SURROGATE] + head * e, d, dz, BLOCK, call->Q + at, d, C, e, b.rows,
+    EACH_BLOCK (b, call->N)
+        for (int head = 0; head < s->shape.h; head++) {
+            const size_t at = (size_t)b.n0 * (size_t)d + (size_t)(head * e);
+            real *dz = scores_of(t->dasum, s, b, head), *aq = scores_of(v->aq, s, b, head);
+            attnfn_columns_backward((AttnFn)s->fn, dz, dz, scores_of(t->asum, s, b, head), aq,
+                                    v->up + b.n0, BLOCK, C, BLOCK);
+            weights_factor(t, s, v, dz, aq, b);
+            gemm_tn(call->dQ + at, d, dz, BLOCK, call->w[SURROGATE] + head * e, d, b.rows, e, C,
                     true);
-    }
+            if (s->surrogates == SURROGATES_LEARNED)
+                gemm_nn(call->dw[SURROGATE] + head * e, d, dz, BLOCK, call->Q + at, d, C, e, b.rows,
+                        true);
+        }
 }
 
 /* Sets members' scores to 0; `keep`: v->weight has them first. */
@@ -392,21 +402,21 @@ static void summary_backward(Scratch *t, const Cast *s, const Saved *v, const At
 /* R += sum over the clusters that do not hold n of A_sum R_inter; asum has zeros for members. */
 static void others_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
     const int d = s->shape.d, e = s->shape.e;
-    EACH_BLOCK(b, call->N)
-    for (int i = 0; i < s->shape.h; i++)
-        gemm_tn(call->R + (size_t)b.n0 * (size_t)d + i * e, d, scores_of(t->asum, s, b, i), BLOCK,
-                v->rinter + i * e, d, b.rows, e, s->clusters, true);
+    EACH_BLOCK (b, call->N)
+        for (int i = 0; i < s->shape.h; i++)
+            gemm_tn(call->R + (size_t)b.n0 * (size_t)d + i * e, d, scores_of(t->asum, s, b, i),
+                    BLOCK, v->rinter + i * e, d, b.rows, e, s->clusters, true);
 }
 
 static void others_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
     const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    EACH_BLOCK(b, call->N) {
-        turn(t->turned[0], call->dR, b, d);
+    EACH_BLOCK (b, call->N) {
+        turn(t->turned, call->dR, b, d);
         for (int i = 0; i < s->shape.h; i++) {
             gemm_nn(t->drinter + i * e, d, scores_of(t->asum, s, b, i), BLOCK,
                     call->dR + (size_t)b.n0 * (size_t)d + i * e, d, C, e, b.rows, b.n0 > 0);
             gemm_nn(scores_of(t->dasum, s, b, i), BLOCK, v->rinter + i * e, d,
-                    t->turned[0] + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
+                    t->turned + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
         }
     }
 }

@@ -1,9 +1,8 @@
 /* Two libraries, one rule. libxsmm generates a kernel for a shape the first time that it is asked
  * for; measured on an AVX-512 machine these run at 95 to 99 % of the FMA peak where OpenBLAS
  * reaches 60 to 95 %. To keep their number small whatever the lengths of the sequences, the
- * dimension that follows the tokens (M of nn, K of tn) is cut into whole blocks and powers of two;
- * callers keep the others to a few sizes. libxsmm has no kernel for nt: callers on the hot path
- * keep transposed copies and use nn.
+ * dimensions that follow the tokens (M and K) are cut into whole blocks and powers of two. libxsmm
+ * has no kernel for nt: callers on the hot path keep transposed copies and use nn.
  *
  * OpenBLAS comes in two flavours. The pthread one is told to use one thread. The OpenMP one must
  * not be (it would serialise our own regions): it is single-threaded because lanes_open leaves a
@@ -96,14 +95,22 @@ static int block(int left, int whole) {
     return b;
 }
 
+/* The next part of a dimension that is mostly a few sizes and multiples of 16, but may be what is
+ * left of a sequence: all of its 16s, then powers of two. */
+static int part(int left) { return left >= 16 ? left / 16 * 16 : block(left, 8); }
+
 static bool xsmm_nn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N,
                     int K, bool add) {
     if (N > MAX_SIDE || K > MAX_SIDE) return false;
     for (int m = 0, b; m < M; m += b) {
         b = block(M - m, ROW_BLOCK);
-        XSMM_KERNEL f = kernel(b, N, K, lda, ldb, ldc, false, add);
-        if (!f) return false; /* by shape alone, so at the first block or never */
-        f(B, A + (size_t)m * (size_t)lda, C + (size_t)m * (size_t)ldc);
+        for (int k = 0, c; k < K; k += c) {
+            c = part(K - k);
+            XSMM_KERNEL f = kernel(b, N, c, lda, ldb, ldc, false, add || k > 0);
+            if (!f) return false; /* by shape alone, so at the first block or never */
+            f(B + (size_t)k * (size_t)ldb, A + (size_t)m * (size_t)lda + k,
+              C + (size_t)m * (size_t)ldc);
+        }
     }
     return true;
 }
@@ -111,11 +118,15 @@ static bool xsmm_nn(real *C, int ldc, const real *A, int lda, const real *B, int
 static bool xsmm_tn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N,
                     int K, bool add) {
     if (N > MAX_SIDE || M > MAX_SIDE) return false;
-    for (int k = 0, b; k < K; k += b) {
-        b = block(K - k, DEPTH_BLOCK);
-        XSMM_KERNEL f = kernel(M, N, b, lda, ldb, ldc, true, add || k > 0);
-        if (!f) return false;
-        f(B + (size_t)k * (size_t)ldb, A + (size_t)k * (size_t)lda, C);
+    for (int m = 0, c; m < M; m += c) {
+        c = part(M - m);
+        for (int k = 0, b; k < K; k += b) {
+            b = block(K - k, DEPTH_BLOCK);
+            XSMM_KERNEL f = kernel(c, N, b, lda, ldb, ldc, true, add || k > 0);
+            if (!f) return false;
+            f(B + (size_t)k * (size_t)ldb, A + (size_t)k * (size_t)lda + m,
+              C + (size_t)m * (size_t)ldc);
+        }
     }
     return true;
 }

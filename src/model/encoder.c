@@ -149,7 +149,7 @@ static void embedding_forward(const Pass *p, const Doc *doc, EncoderScratch *t) 
         folded_forward(p, doc);
         return;
     }
-    FOR_TILES(r0, n, doc->N) {
+    FOR_TILES (r0, n, doc->N) {
         real *out = rows(doc->stream[0], r0, d), *x = D == d ? out : t->wide[0];
         embed_tile(p, doc, x, r0, n);
         if (D != d)
@@ -165,7 +165,7 @@ static void embedding_backward(const Pass *p, const Doc *doc, EncoderScratch *t,
         folded_backward(p, doc, grad, dw);
         return;
     }
-    FOR_TILES(r0, n, doc->N) {
+    FOR_TILES (r0, n, doc->N) {
         const real *g = grad + (size_t)r0 * (size_t)d;
         real *dx = t->wide[1];
         if (D != d) {
@@ -189,7 +189,7 @@ static void embedding_backward(const Pass *p, const Doc *doc, EncoderScratch *t,
 
 /* ---- sublayers ---- */
 
-/* out = residual + dropout(linear(x)); without dropout the product adds to the residual itself. */
+/* out = residual + dropout(linear(x)); y is scratch for dropout. */
 static void add_residual(const Pass *p, const Doc *doc, int place, int layer, real *restrict out,
                          const real *restrict residual, const real *x, const LinearAt *at, int in,
                          real *restrict y, int r0, int n) {
@@ -228,10 +228,7 @@ AttnCall encoder_attention_call(const Pass *p, const Doc *doc, const EncoderScra
                   .scratch = t->attn,
                   .key = rng_fold(rng_fold(doc->key, PLACE_MECHANISM), (uint64_t)layer),
                   .tap = doc->tap ? &doc->tap[layer] : NULL};
-    for (int i = 0; i < p->m->own; i++) {
-        c.w[i] = p->w + p->m->blocks[layer].own[i];
-        c.wt[i] = p->wt + p->m->blocks[layer].own[i];
-    }
+    for (int i = 0; i < p->m->own; i++) c.w[i] = p->w + p->m->blocks[layer].own[i];
     return c;
 }
 
@@ -246,7 +243,7 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
     const BlockAt *at = &m->blocks[layer];
     const int d = m->conf.d, N = doc->N;
     BlockActs *b = &doc->blocks[layer];
-    FOR_TILES(r0, n, N) {
+    FOR_TILES (r0, n, N) {
         const real *x = sublayer_input(norm_forward, p, doc, segment, r0, n, rows(t->x, r0, d));
         linear_forward(rows(b->q, r0, d), d, x, d, p->wt + at->q.w, p->w + at->q.b, NULL, n, d, d);
         linear_forward(rows(b->k, r0, d), d, x, d, p->wt + at->k.w, p->w + at->k.b, NULL, n, d, d);
@@ -257,7 +254,7 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
     m->mech->forward(m->attn, &call);
     real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : x,
          *out = output_of(m, doc, segment);
-    FOR_TILES(r0, n, N) {
+    FOR_TILES (r0, n, N) {
         add_residual(p, doc, PLACE_ATTENTION, layer, rows(out, r0, d), rows(residual, r0, d),
                      rows(b->r, r0, d), &at->o, d, t->narrow[0], r0, n);
     }
@@ -268,7 +265,7 @@ static void feed_forward_forward(const Pass *p, Doc *doc, EncoderScratch *t, int
     const Model *m = p->m;
     const BlockAt *at = &m->blocks[layer];
     const int d = m->conf.d, F = m->conf.d_ff;
-    FOR_TILES(r0, n, doc->N) {
+    FOR_TILES (r0, n, doc->N) {
         const real *x = sublayer_input(norm_forward, p, doc, segment, r0, n, t->narrow[0]);
         real *f = rows(doc->blocks[layer].f, r0, F);
         linear_forward(f, F, x, d, p->wt + at->fc1.w, p->w + at->fc1.b, NULL, n, d, F);
@@ -302,7 +299,7 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
     const int d = m->conf.d, N = doc->N;
     const size_t all = (size_t)N * (size_t)d * sizeof(real);
     BlockActs *b = &doc->blocks[layer];
-    FOR_TILES(r0, n, N) {
+    FOR_TILES (r0, n, N) {
         const real *dy = residual_backward(p, doc, PLACE_ATTENTION, layer, rows(doc->grad, r0, d),
                                            t->narrow[0], r0, n);
         linear_backward_weight(dw + at->o.w, dw + at->o.b, dy, d, rows(b->r, r0, d), d, n, d, d);
@@ -317,7 +314,7 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
     const LinearAt layers[3] = {at->q, at->k, at->v};
     for (int i = 0; i < 3; i++) memset(grads[i], 0, all);
     m->mech->backward(m->attn, &call);
-    FOR_TILES(r0, n, N) {
+    FOR_TILES (r0, n, N) {
         for (int i = 0; i < 3; i++) {
             const real *dy = rows(grads[i], r0, d);
             linear_backward_weight(dw + layers[i].w, dw + layers[i].b, dy, d, rows(x, r0, d), d, n,
@@ -335,7 +332,7 @@ static void feed_forward_backward(const Pass *p, Doc *doc, EncoderScratch *t, in
     const BlockAt *at = &m->blocks[layer];
     const int d = m->conf.d, F = m->conf.d_ff;
     real *g = t->wide[0], *df = t->wide[1];
-    FOR_TILES(r0, n, doc->N) {
+    FOR_TILES (r0, n, doc->N) {
         const real *dy = residual_backward(p, doc, PLACE_FEED_FORWARD, layer,
                                            rows(doc->grad, r0, d), t->narrow[0], r0, n);
         linear_backward_input(df, F, dy, d, p->w + at->fc2.w, false, n, F, d);
@@ -352,8 +349,8 @@ static void feed_forward_backward(const Pass *p, Doc *doc, EncoderScratch *t, in
 
 static void pool_segment(const Pass *p, Doc *doc, EncoderScratch *t, int segment) {
     const int d = p->m->conf.d;
-    FOR_TILES(r0, n, doc->N)
-    sublayer_input(norm_forward, p, doc, segment, r0, n, rows(t->x, r0, d));
+    FOR_TILES (r0, n, doc->N)
+        sublayer_input(norm_forward, p, doc, segment, r0, n, rows(t->x, r0, d));
     pool_forward(doc->z, t->x, (Pooling)p->m->conf.pooling, doc->N, d);
 }
 
@@ -376,7 +373,7 @@ static void pool_segment_backward(const Pass *p, Doc *doc, int segment, real *dw
     const size_t all = (size_t)doc->N * (size_t)d * sizeof(real);
     memset(doc->grad, 0, all);
     memset(doc->dnorm, 0, all);
-    FOR_TILES(r0, n, doc->N) {
+    FOR_TILES (r0, n, doc->N) {
         real *dnorm = rows(doc->dnorm, r0, d);
         pool_backward(dnorm, doc->dz, (Pooling)p->m->conf.pooling, r0, n, doc->N, d);
         norm_backward(p, doc, segment - 1, rows(doc->grad, r0, d), dnorm,

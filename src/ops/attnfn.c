@@ -41,9 +41,13 @@ void attnfn_backward(AttnFn f, real *dx, const real *dy, const real *y, const re
 /* One vector of columns: x and y are its first row. */
 static inline void softmax_column(real *y, const real *x, Vec factor, size_t ld, int R) {
     Vec top = factor * vec_load(x, VEC), sum = {0};
-    for (int r = 1; r < R; r++) top = vec_max(top, factor * vec_load(x + (size_t)r * ld, VEC));
     for (int r = 0; r < R; r++) {
-        const Vec v = vec_exp(factor * vec_load(x + (size_t)r * ld, VEC) - top);
+        const Vec z = factor * vec_load(x + (size_t)r * ld, VEC);
+        vec_store(y + (size_t)r * ld, z, VEC); /* z - top must be of the same z: no fused product */
+        top = vec_max(top, z);
+    }
+    for (int r = 0; r < R; r++) {
+        const Vec v = vec_exp(vec_load(y + (size_t)r * ld, VEC) - top);
         vec_store(y + (size_t)r * ld, v, VEC);
         sum += v;
     }

@@ -17,7 +17,7 @@ void attnfn_backward(AttnFn f, real *dx, const real *dy, const real *y, const re
 
 /* The same on columns, which run side by side in vectors: R rows with row stride ld, n columns
  * rounded up to whole vectors, each with a factor of its own. A single row gives 1 to the bit, so
- * that a single cluster's scores tie.
+ * that a single cluster's scores tie. y may be x.
  *   y = f(factor[j] x[:,j]);  z = factor x:  dz = f'(z) dy, written. dz may be dy. */
 void attnfn_columns(AttnFn f, real *y, const real *x, const real *factor, int ld, int R, int n);
 void attnfn_columns_backward(AttnFn f, real *dz, const real *dy, const real *y, const real *x,

@@ -5,27 +5,24 @@
 #include "core/gemm.h"
 #include "ops/vec.h"
 
-static void start_rows(real *y, int ldy, const real *restrict b, const real *base, int rows,
-                       int out) {
-    for (int r = 0; r < rows; r++) {
-        const size_t at = (size_t)r * (size_t)ldy;
-        if (!base)
-            EACH_VEC(out, vec_store(y + at + i, vec_load(b + i, left), left));
-        else
-            EACH_VEC(out, vec_store(y + at + i,
-                                    vec_load(base + at + i, left) + vec_load(b + i, left), left));
-    }
+static inline void add(real *y, const real *b, const real *base, int left) {
+    const Vec v = vec_load(y, left) + vec_load(b, left);
+    vec_store(y, base ? vec_load(base, left) + v : v, left);
 }
 
-/* The product adds to base + b, block by block, so that they are read in the first cache. */
+/* Bias and base join a block of rows while it is in the first cache. The product is summed apart:
+ * added to base term by term it would round at base's size every time. */
 void linear_forward(real *y, int ldy, const real *x, int ldx, const real *wt, const real *b,
                     const real *base, int rows, int in, int out) {
     enum { BLOCK = 64 };
-    for (int r = 0; r < rows; r += BLOCK) {
-        const int n = rows - r < BLOCK ? rows - r : BLOCK;
-        const size_t at = (size_t)r * (size_t)ldy;
-        if (b) start_rows(y + at, ldy, b, base ? base + at : NULL, n, out);
-        gemm_nn(y + at, ldy, x + (size_t)r * (size_t)ldx, ldx, wt, out, n, out, in, b != NULL);
+    for (int r0 = 0; r0 < rows; r0 += BLOCK) {
+        const int n = rows - r0 < BLOCK ? rows - r0 : BLOCK;
+        gemm_nn(y + (size_t)r0 * (size_t)ldy, ldy, x + (size_t)r0 * (size_t)ldx, ldx, wt, out, n,
+                out, in, false);
+        for (int r = r0; b && r < r0 + n; r++) {
+            const size_t at = (size_t)r * (size_t)ldy;
+            EACH_VEC(out, add(y + at + i, b + i, base ? base + at + i : NULL, left));
+        }
     }
 }
 

@@ -12,7 +12,7 @@
  *   x   (rows,in)   row stride ldx
  *   wt  (in,out)
  *   b   (out)    NULL: none
- *   base (rows,out) row stride ldy, with b only; NULL: none */
+ *   base (rows,out) row stride ldy, only with b; NULL: none. May not be y */
 void linear_forward(real *y, int ldy, const real *x, int ldx, const real *wt, const real *b,
                     const real *base, int rows, int in, int out);
 

@@ -18,9 +18,9 @@
 enum { VEC = 64 / (int)sizeof(real) };
 typedef real Vec __attribute__((vector_size(64)));
 #ifdef REAL_DOUBLE
-typedef int64_t VecBits __attribute__((vector_size(64)));
+typedef uint64_t VecBits __attribute__((vector_size(64)));
 #else
-typedef int32_t VecBits __attribute__((vector_size(64)));
+typedef uint32_t VecBits __attribute__((vector_size(64)));
 #endif
 
 /* BODY for all vectors of n elements: i is the first element, left how many there are of VEC. */
@@ -46,7 +46,7 @@ static inline void vec_store(real *p, Vec v, int left) { memcpy(p, &v, (size_t)l
 
 /* where a > b: x, elsewhere y */
 static inline Vec vec_where_greater(Vec a, Vec b, Vec x, Vec y) {
-    const VecBits m = a > b;
+    const VecBits m = (VecBits)(a > b);
     return (Vec)((m & (VecBits)x) | (~m & (VecBits)y));
 }
 

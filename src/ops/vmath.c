@@ -44,10 +44,6 @@ real vmath_exp_sum(real *y, const real *x, real shift, int n) {
     return vec_sum(sum);
 }
 
-void vmath_exp(real *y, const real *x, int n) {
-    EACH_VEC(n, vec_store(y + i, vec_exp(vec_load(x + i, left)), left));
-}
-
 static inline Vec load_or(const real *x, int left, real other) {
     const Vec v = vec_load(x, left);
     return left < VEC ? vec_fill(v, left, other) : v;

@@ -10,8 +10,6 @@
 
 /* y[i] = exp(x[i] - shift); returns the sum. y may be x. */
 real vmath_exp_sum(real *y, const real *x, real shift, int n);
-/* y[i] = exp(x[i]). y may be x. */
-void vmath_exp(real *y, const real *x, int n);
 /* The largest of x[0..n-1], n > 0. */
 real vmath_max(const real *x, int n);
 /* The largest |x| of a tile, cols a multiple of 16; NaN may be passed over. */

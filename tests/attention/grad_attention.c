@@ -55,13 +55,7 @@ static void watch_clusters(Attention *o) {
 
 static AttnCall call_of(Attention *o, size_t scratch) {
     AttnCall call = o->call;
-    for (int i = 0; i < o->nown; i++) {
-        const ParamSpec *s = &o->specs[i];
-        const int rows = s->shape[0], cols = (int)o->own[i]->n / rows;
-        call.w[i] = o->own[i]->x;
-        if (s->flags & PARAM_MATRIX)
-            transpose((real *)(uintptr_t)call.wt[i], rows, call.w[i], cols, rows, cols);
-    }
+    for (int i = 0; i < o->nown; i++) call.w[i] = o->own[i]->x;
     poison(o->scratch, scratch);
     call.saved = (Arena){o->saved, 0, o->needs.saved};
     call.scratch = (Arena){o->scratch, 0, scratch};
@@ -94,7 +88,6 @@ static void open_own(Attention *o, GradCase *c) {
         for (int j = 0; j < o->specs[i].ndim; j++) n *= (size_t)o->specs[i].shape[j];
         o->own[i] = grad_input(c, o->specs[i].name, n, 1);
         o->own[i]->fixed = !(o->specs[i].flags & PARAM_TRAINED);
-        o->call.wt[i] = block(n * sizeof(real));
     }
 }
 
@@ -124,7 +117,6 @@ static void open_case(Attention *o, GradCase *c, int N, int d) {
 
 static void close_case(Attention *o, GradCase *c) {
     grad_close(c);
-    for (int i = 0; i < o->nown; i++) free((void *)(uintptr_t)o->call.wt[i]);
     free(o->saved), free(o->scratch), free(o->clusters), free(o->first), free(o->self);
 }
 
@@ -162,6 +154,9 @@ static Shape draw_shape(Draws *d, int index) {
     case 6: s.size = s.N + 3; break;
     case 7: s.N = 17, s.number = 5, s.size = 2; break; /* tokens left over */
     case 8: s.N = 6, s.number = 9; break;              /* more clusters than tokens */
+    case 9: s.N = 64; break; /* a whole block of tokens, one more, and three blocks */
+    case 10: s.N = 65; break;
+    case 11: s.N = 130; break;
     default: break;
     }
     return s;

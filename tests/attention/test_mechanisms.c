@@ -87,7 +87,7 @@ static void nothing_left_is_an_error(void **state) {
 typedef struct Cast {
     int N, C, k, h, e;
     const char *fn;
-    real *X, *Q, *K, *V, *R, *S, *St, *phi_w, phi_b;
+    real *X, *Q, *K, *V, *R, *S, *phi_w, phi_b;
 } Cast;
 
 static real *draw(Draws *d, int n) {
@@ -136,7 +136,7 @@ static void forward(const Cast *o, const void *self, AttnTap *tap) {
     const AttnNeeds needs = attn_cast.needs(self, o->N);
     void *saved = buffer(needs.saved), *scratch = buffer(needs.forward);
     AttnCall call = {.N = o->N, .X = o->X, .Q = o->Q, .K = o->K, .V = o->V, .R = o->R, .tap = tap};
-    call.w[0] = o->S, call.w[1] = o->phi_w, call.w[2] = &o->phi_b, call.wt[0] = o->St;
+    call.w[0] = o->S, call.w[1] = o->phi_w, call.w[2] = &o->phi_b;
     call.saved = (Arena){saved, 0, needs.saved};
     call.scratch = (Arena){scratch, 0, needs.forward};
     attn_cast.forward(self, &call);
@@ -184,8 +184,7 @@ static void cast_reports_what_it_chose(void **state) {
         o.k = (o.N + o.C - 1) / o.C;
         o.X = draw(&d, o.N * width), o.Q = draw(&d, o.N * width), o.K = draw(&d, o.N * width);
         o.V = draw(&d, o.N * width), o.R = draw(&d, o.N * width), o.S = draw(&d, o.C * width);
-        o.phi_w = draw(&d, width), o.St = draw(&d, o.C * width);
-        transpose(o.St, o.C, o.S, width, o.C, width);
+        o.phi_w = draw(&d, width);
         char keys[200];
         snprintf(keys, sizeof keys,
                  "{\"clusters\":%d,\"cluster_size\":\"length\",\"attention_fn\":\"%s\","
@@ -196,7 +195,7 @@ static void cast_reports_what_it_chose(void **state) {
         void *self = configured(&attn_cast, &shape, keys, &err);
         if (!self) fail_msg("%s", err.text);
         check_tap(&o, self, (ClusterRule)(i / 2 % 2));
-        free(self), free(o.X), free(o.Q), free(o.K), free(o.V), free(o.R), free(o.S), free(o.St);
+        free(self), free(o.X), free(o.Q), free(o.K), free(o.V), free(o.R), free(o.S);
         free(o.phi_w);
     }
 }

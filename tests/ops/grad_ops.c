@@ -19,9 +19,9 @@
 
 /* An op and what it works on. Each op uses what it needs. */
 typedef struct Op {
-    GradTensor *x, *w, *b, *y;
+    GradTensor *x, *w, *b, *base, *y;
     int rows, in, out, ldx, ldy;
-    real *wide, *dwide; /* strided copies of y and dy */
+    real *wide, *dwide, *wide_base; /* strided copies of y, dy and base */
     real *wt, *saved;
     int *ids;
     int choice, label;
@@ -49,7 +49,7 @@ static real *block_reals(int rows, int cols) {
 
 static void release(GradCase *c, Op *o) {
     grad_close(c);
-    free(o->wide), free(o->dwide), free(o->wt), free(o->saved), free(o->ids);
+    free(o->wide), free(o->dwide), free(o->wide_base), free(o->wt), free(o->saved), free(o->ids);
 }
 
 /* ---- linear: rows further apart than they are wide ---- */
@@ -57,8 +57,10 @@ static void release(GradCase *c, Op *o) {
 static void linear_fwd(void *ctx) {
     Op *o = ctx;
     transpose(o->wt, o->out, o->w->x, o->in, o->out, o->in);
-    linear_forward(o->wide, o->ldy, o->x->x, o->ldx, o->wt, o->b ? o->b->x : NULL, NULL, o->rows,
-                   o->in, o->out);
+    for (int r = 0; o->base && r < o->rows; r++)
+        memcpy(o->wide_base + r * o->ldy, o->base->x + r * o->out, (size_t)o->out * sizeof(real));
+    linear_forward(o->wide, o->ldy, o->x->x, o->ldx, o->wt, o->b ? o->b->x : NULL,
+                   o->base ? o->wide_base : NULL, o->rows, o->in, o->out);
     for (int r = 0; r < o->rows; r++) {
         memcpy(o->y->x + r * o->out, o->wide + r * o->ldy, (size_t)o->out * sizeof(real));
         for (int j = o->out; j < o->ldy; j++) assert_true(isnan(o->wide[r * o->ldy + j]));
@@ -71,6 +73,7 @@ static void linear_bwd(void *ctx) {
         memcpy(o->dwide + r * o->ldy, o->y->dx + r * o->out, (size_t)o->out * sizeof(real));
     linear_backward_input(o->x->dx, o->ldx, o->dwide, o->ldy, o->w->x, true, o->rows, o->in,
                           o->out);
+    for (int i = 0; o->base && i < o->rows * o->out; i++) o->base->dx[i] += o->y->dx[i];
     linear_backward_weight(o->w->dx, o->b ? o->b->dx : NULL, o->dwide, o->ldy, o->x->x, o->ldx,
                            o->rows, o->in, o->out);
 }
@@ -87,9 +90,10 @@ static void linear(void **state) {
         o.x = grad_input(&c, "x", (size_t)(o.rows * o.ldx), 1);
         o.w = grad_input(&c, "w", (size_t)(o.out * o.in), 1);
         o.b = i % 3 ? grad_input(&c, "b", (size_t)o.out, 1) : NULL;
+        o.base = i % 3 == 2 ? grad_input(&c, "base", (size_t)(o.rows * o.out), 1) : NULL;
         o.y = grad_output(&c, "y", (size_t)(o.rows * o.out));
         o.wide = block_reals(o.rows, o.ldy), o.dwide = block_reals(o.rows, o.ldy);
-        o.wt = block_reals(o.in, o.out);
+        o.wide_base = block_reals(o.rows, o.ldy), o.wt = block_reals(o.in, o.out);
         grad_check(&c, linear_fwd, linear_bwd, &o);
         release(&c, &o);
     }

@@ -17,9 +17,11 @@
 
 #ifdef REAL_DOUBLE
 #define EPS DBL_EPSILON
+#define HUGE DBL_MAX
 #define TINY DBL_MIN
 #else
 #define EPS FLT_EPSILON
+#define HUGE FLT_MAX
 #define TINY FLT_MIN
 #endif
 #define ULPS 4 /* of glibc's vector functions */
@@ -50,11 +52,13 @@ static void near(const char *what, real x, real y, long double expected, long do
         fail_msg("%s(%.9g) is %.9g, not %.9Lg", what, (double)x, (double)y, expected);
 }
 
+static void exps(real *y, const real *x, int n) { vmath_exp_sum(y, x, 0, n); }
+
 static void exponential(void **state) {
     (void)state;
     real *x = grid(-EXP_TOP, EXP_TOP), *y = malloc(GRID * sizeof *y);
     if (!y) abort();
-    vmath_exp(y, x, GRID);
+    exps(y, x, GRID);
     for (int i = 0; i < GRID; i++) {
         const long double e = expl((long double)x[i]);
         near("exp", x[i], y[i], e, EXP_ULPS * (long double)EPS * e);
@@ -62,7 +66,7 @@ static void exponential(void **state) {
     /* In place, and all short lengths. */
     for (int n = 1; n < 70; n++) {
         memcpy(y, x + 1000, (size_t)(n + 1) * sizeof *y);
-        vmath_exp(y, y, n);
+        exps(y, y, n);
         assert_true(y[n] == x[1000 + n]);
         for (int i = 0; i < n; i++) {
             const long double e = expl((long double)x[1000 + i]);
@@ -232,7 +236,7 @@ static void extremes(void **state) {
             real x[N], y[N], d[N];
             for (int i = 0; i < N; i++) x[i] = (real)i / N, d[i] = 0;
             x[at] = known[k].x;
-            vmath_exp(y, x, N);
+            exps(y, x, N);
             assert_true(exp_is_right(x[at], y[at]));
             vmath_laplace(y, x, N);
             assert_true(y[at] == known[k].laplace || (isnan(known[k].laplace) && isnan(y[at])));
@@ -278,6 +282,46 @@ static void softmax_keeps_nan(void **state) {
         }
 }
 
+/* So do columns, where a factor can make the infinity; other columns are not touched by it. */
+static void softmax_of_columns_keeps_nan(void **state) {
+    (void)state;
+    enum { R = 5, LD = 48 };
+    for (int bad = 0; bad < 3; bad++)
+        for (int at = 0; at < R * LD; at++) {
+            real x[R * LD], y[R * LD], factor[LD];
+            for (int i = 0; i < LD; i++) factor[i] = 10;
+            for (int i = 0; i < R * LD; i++) x[i] = (real)(i % 7);
+            x[at] = (real)(bad == 0 ? NAN : bad == 1 ? INFINITY : HUGE / 2);
+            attnfn_columns(ATTN_SOFTMAX, y, x, factor, LD, R, LD);
+            assert_true(isnan(y[at]));
+            for (int i = 0; i < R * LD; i++) assert_true(i % LD == at % LD || isfinite(y[i]));
+        }
+}
+
+/* Columns are the rows of the transposed. */
+static void columns_are_rows(void **state) {
+    (void)state;
+    enum { R = 7, LD = 32 };
+    for (int f = 0; f < 2; f++) {
+        real x[R * LD], y[R * LD], factor[LD], row[R], dy[R * LD], dz[R * LD], drow[R];
+        for (int i = 0; i < LD; i++) factor[i] = (real)(0.5 + 0.1 * i);
+        for (int i = 0; i < R * LD; i++) x[i] = (real)(i * 37 % 11 - 5), dy[i] = (real)(i % 5 - 2);
+        attnfn_columns((AttnFn)f, y, x, factor, LD, R, LD);
+        attnfn_columns_backward((AttnFn)f, dz, dy, y, x, factor, LD, R, LD);
+        for (int c = 0; c < LD; c++) {
+            real z[R], dyr[R];
+            for (int r = 0; r < R; r++)
+                z[r] = factor[c] * x[r * LD + c], dyr[r] = dy[r * LD + c], drow[r] = 0;
+            attnfn_forward((AttnFn)f, row, z, 1, R);
+            attnfn_backward((AttnFn)f, drow, dyr, row, z, 1, R);
+            for (int r = 0; r < R; r++) {
+                near("column", z[r], y[r * LD + c], (long double)row[r], 16 * (long double)EPS);
+                near("column'", z[r], dz[r * LD + c], (long double)drow[r], 64 * (long double)EPS);
+            }
+        }
+    }
+}
+
 /* Rows sum to 1 wherever they lie. */
 static void softmax_of_large_scores(void **state) {
     (void)state;
@@ -301,6 +345,10 @@ static void softmax_of_one_is_one(void **state) {
     for (int i = 0; i < 100; i++) x[i] = (real)(0.37 * i - 15);
     attnfn_forward(ATTN_SOFTMAX, y, x, 100, 1);
     for (int i = 0; i < 100; i++) assert_true(y[i] == 1);
+    real factor[96];
+    for (int i = 0; i < 96; i++) factor[i] = (real)(400.3 * i - 15000), x[i] = (real)(1 + 0.37 * i);
+    attnfn_columns(ATTN_SOFTMAX, y, x, factor, 96, 1, 96);
+    for (int i = 0; i < 96; i++) assert_true(y[i] == 1);
 }
 
 int main(void) {
@@ -315,6 +363,8 @@ int main(void) {
         cmocka_unit_test(extremes),
         cmocka_unit_test(peak_of_a_tile),
         cmocka_unit_test(softmax_keeps_nan),
+        cmocka_unit_test(softmax_of_columns_keeps_nan),
+        cmocka_unit_test(columns_are_rows),
         cmocka_unit_test(softmax_of_large_scores),
         cmocka_unit_test(softmax_of_one_is_one),
     };
