@@ -223,8 +223,8 @@ static bool unknown_key(const char *where, const char *prefix, const char *name,
                        other);
     }
     words_join(known, all, sizeof all);
-    return err_set(err, EX_CONFIG, "%s: key '%s' is unknown; the keys here are %s", where, key,
-                   all);
+    return err_set(err, EX_CONFIG, "%s: key '%s' is unknown; %s%s", where, key,
+                   all[0] ? "the keys here are " : "there are none here", all);
 }
 
 static bool bad_value(const char *where, const char *key, const ConfigKey *k, const cJSON *v,

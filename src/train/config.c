@@ -97,11 +97,41 @@ static cJSON *resolve(const Config *c) {
     return root;
 }
 
+static cJSON *attention_of(const cJSON *root) {
+    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "model"),
+                                            "attention");
+}
+
+static const char *mechanism_of(const cJSON *root) {
+    const char *type =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(attention_of(root), "type"));
+    return type ? type : "cast";
+}
+
+/* One mechanism's keys mean nothing to another: an override that changes it starts from the new
+ * one's defaults, so that `CONFIG model.attention.type=full` is all that it takes. */
+static bool change_mechanism(cJSON *root, char *override, Err *err) {
+    static const char key[] = "model.attention.type=";
+    char was[64];
+    if (strncmp(override, key, sizeof key - 1) != 0) return true;
+    snprintf(was, sizeof was, "%s", mechanism_of(root));
+    if (!json_override(root, override, err)) return false;
+    if (strcmp(mechanism_of(root), was) == 0) return true;
+    cJSON *attention = attention_of(root);
+    for (cJSON *item = attention->child, *next; item; item = next) {
+        next = item->next;
+        if (strcmp(item->string, "type") != 0)
+            cJSON_Delete(cJSON_DetachItemViaPointer(attention, item));
+    }
+    return true;
+}
+
 bool config_load(Config *c, const char *path, char *const *overrides, int count, Err *err) {
     *c = (Config){0};
     snprintf(c->path, sizeof c->path, "%s", path);
     cJSON *root = json_read(path, err);
     bool ok = root != NULL;
+    for (int i = 0; ok && i < count; i++) ok = change_mechanism(root, overrides[i], err);
     for (int i = 0; ok && i < count; i++) ok = json_override(root, overrides[i], err);
     ok = ok && read_all(c, root, err);
     if (ok) c->resolved = resolve(c);

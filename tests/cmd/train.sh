@@ -21,6 +21,10 @@ expect 0 'train\.eval_every' "help tells the keys" "$bin/cast_train" --help
 expect 0 '^cast_train [0-9.]+$' "version" "$bin/cast_train" --version
 expect 0 'blocks.0.attn.q.weight +\[16,16\] +256 +trained, decayed' "a dry run prints parameters" \
     "${train[@]}" --out "$tmp/dry" --dry-run
+expect 0 'model +full attention' "another mechanism, without the keys of the config's" \
+    "${train[@]}" --out "$tmp/dry" --dry-run model.attention.type=full
+expect 78 "key 'model.attention.clusters' is unknown; there are none here" "but not with keys that it has not" \
+    "${train[@]}" --out "$tmp/dry" --dry-run model.attention.clusters=2 model.attention.type=full
 check "a dry run touches nothing" test ! -e "$tmp/dry"
 expect 0 'test accuracy of best' "trains and tests" "${train[@]}" --out "$tmp/whole"
 whole=$(hash_of "$tmp/whole")
