@@ -20,6 +20,7 @@
 
 typedef struct Options {
     TaskRequest request;
+    const char *tsv;
     int threads, index; /* index: -1 where none was given */
     const char *words[3];
     int nwords;
@@ -27,8 +28,8 @@ typedef struct Options {
 } Options;
 
 static const char usage[] =
-    "usage: cast_data generate TASK --out DIR [--seed S] [--train N --val N --test N] [--threads "
-    "N]\n"
+    "usage: cast_data generate TASK --out DIR [--seed S] [--train N --val N --test N] [--tsv DIR]\n"
+    "                               [--threads N]\n"
     "       cast_data import TASK FROM --out DIR [--seed S]\n"
     "       cast_data show DIR|FILE [--index I]\n"
     "       cast_data verify DIR|FILE\n"
@@ -42,6 +43,8 @@ static const char usage[] =
     "  --out DIR       where train.safetensors, val.safetensors and test.safetensors go\n"
     "  --seed S        of what is drawn                                      [1]\n"
     "  --train N       examples to generate, likewise --val and --test       [the task's own]\n"
+    "  --tsv DIR       also write the official files there (listops: those of the Long Range "
+    "Arena)\n"
     "  --threads N     threads to generate with                              [physical cores]\n"
     "  --index I       the example to show, from 0; of a DIR, in its train split\n"
     "  -h, --help      this text\n"
@@ -52,12 +55,24 @@ static void print_help(void) {
     printf("\ntasks:\n");
     for (int i = 0; task_table[i]; i++) {
         const Task *t = task_table[i];
-        const char *way = t->generate ? "generate" : t->import ? "import " : "prepared form only";
-        printf("  %-10s %s\n%13s%s%s\n", t->name, t->title, "", way, t->url ? t->url : "");
+        printf("  %-10s %s\n", t->name, t->title);
+        if (t->generate) printf("%13sgenerate\n", "");
+        if (t->import) printf("%13simport %s\n", "", t->url);
+        if (!t->generate && !t->import) printf("%13sprepared form only\n", "");
     }
 }
 
-enum { OPT_OUT = 256, OPT_SEED, OPT_TRAIN, OPT_VAL, OPT_TEST, OPT_THREADS, OPT_INDEX, OPT_VERSION };
+enum {
+    OPT_OUT = 256,
+    OPT_SEED,
+    OPT_TRAIN,
+    OPT_VAL,
+    OPT_TEST,
+    OPT_TSV,
+    OPT_THREADS,
+    OPT_INDEX,
+    OPT_VERSION
+};
 
 #define BIT(option) (1u << ((option)-OPT_OUT))
 
@@ -67,6 +82,7 @@ static const struct option long_options[] = {
     {"train", required_argument, NULL, OPT_TRAIN},
     {"val", required_argument, NULL, OPT_VAL},
     {"test", required_argument, NULL, OPT_TEST},
+    {"tsv", required_argument, NULL, OPT_TSV},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"index", required_argument, NULL, OPT_INDEX},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -78,6 +94,7 @@ static bool take_option(Options *o, int c, const char *text, Err *err) {
     TaskRequest *r = &o->request;
     switch (c) {
     case OPT_OUT: r->out = text; return true;
+    case OPT_TSV: o->tsv = text; return true;
     case OPT_SEED: return option_seed("seed", text, &r->seed, err);
     case OPT_TRAIN: return option_int("train", text, 1, INT_MAX, &r->train, err);
     case OPT_VAL: return option_int("val", text, 1, INT_MAX, &r->val, err);
@@ -129,7 +146,14 @@ static const Task *want_task(const char *name, Err *err) {
     return NULL;
 }
 
-static bool report_splits(const char *dir, Err *err) {
+static void report_official(const Task *t, const int count[SPLITS]) {
+    const int *n = t->official;
+    if (n[SPLIT_TRAIN] && memcmp(n, count, SPLITS * sizeof *n) != 0)
+        log_warn("the official files have %d, %d and %d: these are others, or not all",
+                 n[SPLIT_TRAIN], n[SPLIT_VAL], n[SPLIT_TEST]);
+}
+
+static bool report_splits(const Task *t, const char *dir, bool imported, Err *err) {
     int count[SPLITS];
     for (int s = 0; s < SPLITS; s++) {
         char path[FILE_PATH_MAX];
@@ -140,6 +164,7 @@ static bool report_splits(const char *dir, Err *err) {
     }
     log_info("%s: %d train, %d val, %d test examples", dir, count[SPLIT_TRAIN], count[SPLIT_VAL],
              count[SPLIT_TEST]);
+    if (imported) report_official(t, count);
     return true;
 }
 
@@ -148,7 +173,10 @@ static bool run_generate(Options *o, Err *err) {
     const Task *t = want_task(o->words[1], err);
     if (!t) return false;
     if (!o->request.out) return err_set(err, EX_USAGE, "generate: --out DIR is missing" TRY_HELP);
-    return task_generate(t, &o->request, err) && report_splits(o->request.out, err);
+    if (o->tsv && !t->export)
+        return err_set(err, EX_USAGE, "--tsv: %s has no such files" TRY_HELP, t->name);
+    return task_generate(t, &o->request, err) && report_splits(t, o->request.out, false, err) &&
+           (!o->tsv || t->export(o->request.out, o->tsv, err));
 }
 
 static bool run_import(Options *o, Err *err) {
@@ -157,7 +185,7 @@ static bool run_import(Options *o, Err *err) {
     if (!t) return false;
     if (!o->request.out) return err_set(err, EX_USAGE, "import: --out DIR is missing" TRY_HELP);
     o->request.from = o->words[2];
-    return task_import(t, &o->request, err) && report_splits(o->request.out, err);
+    return task_import(t, &o->request, err) && report_splits(t, o->request.out, true, err);
 }
 
 /* Calls visit for the file, or for each split of the directory. */
@@ -208,9 +236,9 @@ static bool run_show(Options *o, Err *err) {
 static bool check_labels(const Dataset *d, const Task *task, Err *err) {
     bool ok = true;
     for (int i = 0; ok && i < d->examples; i++) {
-        int n = dataset_length(d, i);
+        int document = dataset_document(d, i, 0), n = dataset_length(d, document);
         int *ids = mem_alloc((size_t)n, sizeof *ids);
-        dataset_tokens(d, i, n, ids);
+        dataset_tokens(d, document, n, ids);
         ok = task->check(ids, n, d->labels[i], err);
         if (!ok) err_set(err, err->code, "%s: example %d: %s", d->file.path, i, err->text);
         mem_free(ids);
@@ -245,7 +273,7 @@ typedef struct Command {
 
 static const Command commands[] = {
     {"generate", run_generate,
-     BIT(OPT_OUT) | BIT(OPT_SEED) | BIT(OPT_TRAIN) | BIT(OPT_VAL) | BIT(OPT_TEST) |
+     BIT(OPT_OUT) | BIT(OPT_SEED) | BIT(OPT_TRAIN) | BIT(OPT_VAL) | BIT(OPT_TEST) | BIT(OPT_TSV) |
          BIT(OPT_THREADS)},
     {"import", run_import, BIT(OPT_OUT) | BIT(OPT_SEED)},
     {"show", run_show, BIT(OPT_INDEX)},

@@ -13,9 +13,7 @@ enum { BINS = 10, BAR = 40, LABELS_SHOWN = 20, IDS_SHOWN = 16 };
 const Task *summary_task(const Dataset *d) {
     const char *name = st_meta(&d->file, "task");
     const Task *t = name ? task_find(name) : NULL;
-    if (!t || t->vocab != d->vocab || t->classes != d->classes || t->per_example != d->per_example)
-        return NULL;
-    return t;
+    return t && task_fits(t, d->vocab, d->classes, d->per_example) ? t : NULL;
 }
 
 /* "  name   12.3 %  1234  #######" with a bar of share / most. */
@@ -154,10 +152,11 @@ void summary_print_example(const Dataset *d, int example) {
         dataset_tokens(d, document, n, ids);
         if (d->per_example > 1) printf("document %d:\n", document);
         if (task && task->print) {
-            task->print(ids, n, d->labels[example]);
+            task->print(ids, n, which == d->per_example - 1 ? d->labels[example] : -1);
         } else {
             for (int i = 0; i < n; i++) printf("%d ", ids[i]);
-            printf("= label %d\n", d->labels[example]);
+            if (which == d->per_example - 1) printf("= label %d", d->labels[example]);
+            putchar('\n');
         }
         mem_free(ids);
     }

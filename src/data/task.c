@@ -10,14 +10,37 @@
 #include "core/log.h"
 #include "data/dataset.h"
 
-extern const Task task_image, task_listops, task_retrieval;
+extern const Task task_custom, task_image, task_listops, task_retrieval, task_text;
 
-const Task *const task_table[] = {&task_listops, &task_retrieval, &task_image, NULL};
+const Task *const task_table[] = {&task_listops, &task_text,   &task_retrieval,
+                                  &task_image,   &task_custom, NULL};
+
+/* Data of one's own. */
+const Task task_custom = {
+    .name = "custom",
+    .title = "data of your own in the prepared form; sizes are read from its metadata",
+    .source = "none: data in the prepared form only",
+};
 
 const Task *task_find(const char *name) {
     for (int i = 0; task_table[i]; i++)
         if (strcmp(task_table[i]->name, name) == 0) return task_table[i];
     return NULL;
+}
+
+bool task_fits(const Task *task, int vocab, int classes, int per_example) {
+    return task->vocab == 0 ||
+           (task->vocab == vocab && task->classes == classes && task->per_example == per_example);
+}
+
+bool task_locate(char *buf, const char *from, const char *const *folders, const char *name) {
+    char probe[FILE_PATH_MAX];
+    for (const char *folder = ""; folder; folder = *folders++) {
+        int n = snprintf(buf, FILE_PATH_MAX, "%s%s%s", from, *folder ? "/" : "", folder);
+        int m = snprintf(probe, sizeof probe, "%s/%s", buf, name);
+        if (n < FILE_PATH_MAX && m < FILE_PATH_MAX && file_exists(probe)) return true;
+    }
+    return false;
 }
 
 /* How the task's data is made, for error messages. */

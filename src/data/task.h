@@ -19,13 +19,15 @@ typedef struct TaskRequest {
 enum { TASK_SEED = 1 }; /* what task_prepare uses, and cast_data unless told otherwise */
 
 typedef struct Task {
-    const char *name;          /* "listops" */
-    const char *title;         /* one line for --help */
-    int vocab, classes;        /* of prepared data */
-    int per_example;           /* documents an example: 1, or 2 for pairs */
-    int max_length;            /* what training reads of a sequence by default */
-    const char *source;        /* the official files that import reads, in words */
-    const char *archive, *url; /* the official archive's name and address; NULL where import is */
+    const char *name;   /* "listops" */
+    const char *title;  /* one line for --help */
+    int vocab, classes; /* of prepared data; 0: the data say it, and all up to max_length */
+    int per_example;    /* documents an example: 1, or 2 for pairs */
+    int max_length;     /* what training reads of a sequence by default */
+    bool holds_out;     /* validation is a part of train, chosen when training (data.holdout) */
+    int official[3];    /* examples of train, val and test in the official files; 0: none */
+    const char *source; /* the official files that import reads, in words */
+    const char *archive, *url; /* what is imported, and where it is; NULL where import is */
     const char *const *words;  /* what each id stands for; NULL: the id is a value */
     const char *const *labels; /* what each class stands for; NULL: the class is a value */
     bool (*import)(const TaskRequest *r, Err *err);   /* NULL: cannot be imported */
@@ -33,8 +35,11 @@ typedef struct Task {
     /* Whether `dir` looks like this task's official files (for $CAST_DATA/<task>). NULL where
      * import is. */
     bool (*recognise)(const char *dir);
-    /* Prints one example to standard output as a person reads it, ids of `length` tokens. NULL: as
-     * ids. */
+    /* Writes the prepared splits in `dir` as the official files into `to`, which is made. NULL:
+     * cannot. */
+    bool (*export)(const char *dir, const char *to, Err *err);
+    /* Prints one document to standard output as a person reads it, ids of `length` tokens; label -1
+     * where the second of a pair is still to come. NULL: as ids. */
     void (*print)(const int *tokens, int length, int label);
     /* Whether the label follows from the tokens; err says why not. NULL where that cannot be
      * computed. */
@@ -44,6 +49,9 @@ typedef struct Task {
 /* Ends with NULL. */
 extern const Task *const task_table[];
 const Task *task_find(const char *name);
+
+/* Whether data of these sizes are the task's. */
+bool task_fits(const Task *task, int vocab, int classes, int per_example);
 
 /* Where training finds a prepared split: `dir`/<split>.safetensors if it is there; else
  * $CAST_DATA/<task> is imported into `dir`; else, where the task can be generated, it is generated
@@ -55,5 +63,9 @@ bool task_prepare(const Task *task, const char *dir, Err *err);
 /* Refuses with what to do instead (EX_USAGE) where the task has no importer, or no generator. */
 bool task_import(const Task *task, const TaskRequest *r, Err *err);
 bool task_generate(const Task *task, const TaskRequest *r, Err *err);
+
+/* The first of `from` and `from`/<folder> (folders end with NULL) that holds the file `name`, into
+ * `buf` of FILE_PATH_MAX bytes. */
+bool task_locate(char *buf, const char *from, const char *const *folders, const char *name);
 
 #endif

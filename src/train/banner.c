@@ -95,14 +95,14 @@ void banner_memory(const Config *c, size_t planned) {
 }
 
 static void print_lengths(const Feed *f) {
-    const Dataset *d = &f->split[SPLIT_TRAIN];
-    const double n = d->examples;
+    const double n = f->examples[SPLIT_TRAIN];
     double tokens = 0, flops = 0, most = 0;
     char one[32], update[32];
-    for (int i = 0; i < d->examples; i++) {
-        const double t = feed_tokens(f, SPLIT_TRAIN, i);
+    for (int i = 0; i < f->examples[SPLIT_TRAIN]; i++) {
+        const int example = feed_index(f, SPLIT_TRAIN, i);
+        const double t = feed_tokens(f, SPLIT_TRAIN, example);
         tokens += t;
-        flops += feed_flops(f, SPLIT_TRAIN, i);
+        flops += feed_flops(f, SPLIT_TRAIN, example);
         if (t > most) most = t;
     }
     const TrainConf *t = &f->c->train;
@@ -116,8 +116,14 @@ void banner_data(const Feed *f, int64_t horizon) {
     const TrainConf *t = &f->c->train;
     const int64_t an_epoch = feed_updates_per_epoch(f);
     log_info("data     %s: %d train, %d val, %d test examples", f->c->data_dir,
-             f->split[SPLIT_TRAIN].examples, f->split[SPLIT_VAL].examples,
-             f->split[SPLIT_TEST].examples);
+             f->examples[SPLIT_TRAIN], f->examples[SPLIT_VAL], f->examples[SPLIT_TEST]);
+    if (f->c->holdout > 0)
+        log_info("holdout  %d of the %d training examples validate (seed %d)",
+                 f->examples[SPLIT_VAL], f->split[SPLIT_TRAIN].examples, f->c->holdout_seed);
+    else if (f->c->task->holds_out)
+        log_info(
+            "holdout  none: val.safetensors validates, for %s the test set; 'best' has seen it",
+            f->c->task->name);
     print_lengths(f);
     log_info("updates  %lld, %lld an epoch, of %d x %d examples; lr %g, %s, warm-up %d",
              (long long)horizon, (long long)an_epoch, t->accumulate, t->batch, t->lr,

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "core/mem.h"
+#include "data/dataset.h"
 #include "io/json.h"
 #include "optim/schedule.h"
 
@@ -18,11 +19,21 @@ static const ConfigKey root_keys[] = {
     {0},
 };
 
-static const ConfigKey data_keys[] = {
+/* Tasks that hold nothing out know only what follows the first HOLDOUT_KEYS. */
+enum { HOLDOUT_KEYS = 2 };
+static const ConfigKey all_data_keys[] = {
+    {"holdout", KEY_REAL, offsetof(Config, holdout), "0.1", 0, 0.5, NULL,
+     "text only: share of the training split that validates; 0: val.safetensors, the test set"},
+    {"holdout_seed", KEY_INT, offsetof(Config, holdout_seed), "1", 0, 2147483647, NULL,
+     "text only: of the choice of these examples"},
     {"dir", KEY_TEXT, offsetof(Config, data_dir), "\"\"", 0, 0, NULL,
      "where the prepared splits are; empty: data/<task>"},
     {0},
 };
+
+static const ConfigKey *data_keys(const Task *task) {
+    return all_data_keys + (task->holds_out ? 0 : HOLDOUT_KEYS);
+}
 
 #define AT(field) offsetof(TrainConf, field)
 static const ConfigKey train_keys[] = {
@@ -73,25 +84,41 @@ static bool read_section(void *out, const ConfigKey *keys, const cJSON *root, co
     return schema_read(out, keys, section, where, name, NULL, err);
 }
 
+/* What the model is to read and to tell apart: the task's sizes, or those of its training split. */
+static bool find_sizes(const Config *c, ModelTask *sizes, Err *err) {
+    char path[FILE_PATH_MAX];
+    Dataset d;
+    const Task *t = c->task;
+    *sizes = (ModelTask){t->vocab, t->classes, t->per_example, t->max_length};
+    if (t->vocab) return true;
+    if (!dataset_path(path, c->data_dir, SPLIT_TRAIN, err) || !dataset_open(&d, path, err))
+        return err_set(err, err->code, "task %s reads its sizes from the data: %s", t->name,
+                       err->text);
+    *sizes = (ModelTask){d.vocab, d.classes, d.per_example, 1};
+    for (int i = 0; i < d.documents; i++)
+        if (dataset_length(&d, i) > sizes->max_length) sizes->max_length = dataset_length(&d, i);
+    dataset_close(&d);
+    return true;
+}
+
 static bool read_all(Config *c, const cJSON *root, Err *err) {
     if (!cJSON_IsObject(root))
         return err_set(err, EX_CONFIG, "%s: a config must be an object { ... }", c->path);
     if (!find_task(c, root, err)) return false;
-    if (!read_section(c, data_keys, root, "data", c->path, err)) return false;
+    if (!read_section(c, data_keys(c->task), root, "data", c->path, err)) return false;
     if (!c->data_dir[0]) snprintf(c->data_dir, sizeof c->data_dir, "data/%s", c->task->name);
     if (!read_section(&c->train, train_keys, root, "train", c->path, err)) return false;
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model");
     if (model && !cJSON_IsObject(model))
         return err_set(err, EX_CONFIG, "%s: key 'model' must be an object", c->path);
-    const ModelTask task = {c->task->vocab, c->task->classes, c->task->per_example,
-                            c->task->max_length};
-    return model_open(&c->model, model, &task, c->path, err);
+    ModelTask sizes;
+    return find_sizes(c, &sizes, err) && model_open(&c->model, model, &sizes, c->path, err);
 }
 
 static cJSON *resolve(const Config *c) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "task", c->task->name);
-    schema_write(c, data_keys, cJSON_AddObjectToObject(root, "data"));
+    schema_write(c, data_keys(c->task), cJSON_AddObjectToObject(root, "data"));
     model_write(&c->model, cJSON_AddObjectToObject(root, "model"));
     schema_write(&c->train, train_keys, cJSON_AddObjectToObject(root, "train"));
     return root;
@@ -215,7 +242,7 @@ bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err) {
 
 void config_help(FILE *f) {
     schema_help(f, root_keys, "");
-    schema_help(f, data_keys, "data");
+    schema_help(f, all_data_keys, "data");
     schema_help(f, train_keys, "train");
     model_help(f);
 }

@@ -17,12 +17,15 @@ typedef struct Config {
     char path[KEY_TEXT_MAX]; /* the file, for messages */
     const Task *task;
     char data_dir[KEY_TEXT_MAX];
+    double holdout; /* of tasks that hold out, else 0 */
+    int holdout_seed;
     Model model;
     TrainConf train;
     cJSON *resolved; /* every key with its value */
 } Config;
 
-/* `overrides`: count strings "key=value". EX_NOINPUT, EX_USAGE or EX_CONFIG. */
+/* `overrides`: count strings "key=value". EX_NOINPUT, EX_USAGE or EX_CONFIG. Where the data say the
+ * task's sizes, train.safetensors of data.dir is opened: EX_NOINPUT or EX_DATAERR. */
 bool config_load(Config *c, const char *path, char *const *overrides, int count, Err *err);
 void config_free(Config *c);
 

@@ -6,7 +6,7 @@
 enum { MOST_LINES_A_SECOND = 10 };
 
 bool evaluate(Score *score, Engine *e, Feed *f, int split, const char *what) {
-    const int count = f->split[split].examples;
+    const int count = f->examples[split];
     double loss = 0, correct = 0, shown = 0;
     for (int from = 0; from < count; from += f->batch.n) {
         if (stop_asked()) return false;

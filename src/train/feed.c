@@ -1,5 +1,7 @@
 #include "train/feed.h"
 
+#include "core/mem.h"
+
 static int per_update(const Feed *f) { return f->c->train.batch * f->c->train.accumulate; }
 
 static bool check_task(const Dataset *d, const Config *c, Err *err) {
@@ -15,28 +17,65 @@ static bool check_task(const Dataset *d, const Config *c, Err *err) {
 
 static bool check_enough(const Feed *f, Err *err) {
     const TrainConf *t = &f->c->train;
-    const int have = f->split[SPLIT_TRAIN].examples;
+    const int have = f->examples[SPLIT_TRAIN];
     if ((int64_t)t->batch * t->accumulate <= have) return true;
     return err_set(err, EX_CONFIG,
                    "%s: an update takes train.batch = %d times train.accumulate = %d examples, but "
-                   "%s has %d",
-                   f->c->path, t->batch, t->accumulate, f->split[SPLIT_TRAIN].file.path, have);
+                   "%s has %d%s",
+                   f->c->path, t->batch, t->accumulate, f->split[SPLIT_TRAIN].file.path, have,
+                   f->c->holdout > 0 ? " that are not held out" : "");
+}
+
+/* The two views of the training split. */
+static bool hold_out(Feed *f, Err *err) {
+    const Config *c = f->c;
+    const int n = f->split[SPLIT_TRAIN].examples, held = (int)(n * c->holdout + 0.5);
+    if (held == 0 || held == n)
+        return err_set(err, EX_CONFIG,
+                       "%s: key 'data.holdout' = %g leaves nothing to %s of the %d examples of %s",
+                       c->path, c->holdout, held == 0 ? "validate on" : "train on", n,
+                       f->split[SPLIT_TRAIN].file.path);
+    int *order = mem_alloc((size_t)n, sizeof *order);
+    unsigned char *validates = mem_alloc((size_t)n, 1);
+    rng_permutation(order, n, rng_fold_name(rng_key((uint64_t)c->holdout_seed), "holdout"));
+    for (int i = 0; i < held; i++) validates[order[i]] = 1;
+    f->view[SPLIT_TRAIN] = mem_alloc((size_t)(n - held), sizeof *order);
+    f->view[SPLIT_VAL] = mem_alloc((size_t)held, sizeof *order);
+    f->examples[SPLIT_TRAIN] = f->examples[SPLIT_VAL] = 0;
+    for (int i = 0; i < n; i++) {
+        const int split = validates[i] ? SPLIT_VAL : SPLIT_TRAIN;
+        f->view[split][f->examples[split]++] = i;
+    }
+    mem_free(validates);
+    mem_free(order);
+    return true;
+}
+
+static bool open_split(Feed *f, int split, Err *err) {
+    char path[FILE_PATH_MAX];
+    const bool held = split == SPLIT_VAL && f->c->holdout > 0;
+    Dataset *d = &f->split[split];
+    if (!dataset_path(path, f->c->data_dir, held ? SPLIT_TRAIN : split, err) ||
+        !dataset_open(d, path, err) || !check_task(d, f->c, err))
+        return false;
+    f->examples[split] = d->examples;
+    return true;
 }
 
 bool feed_open(Feed *f, const Config *c, Err *err) {
-    char path[FILE_PATH_MAX];
     *f = (Feed){.c = c, .epoch = -1};
     bool ok = true;
-    for (int s = 0; ok && s < SPLITS; s++)
-        ok = dataset_path(path, c->data_dir, s, err) && dataset_open(&f->split[s], path, err) &&
-             check_task(&f->split[s], c, err);
-    if (ok && check_enough(f, err)) return true;
+    for (int s = 0; ok && s < SPLITS; s++) ok = open_split(f, s, err);
+    if (ok && (c->holdout == 0 || hold_out(f, err)) && check_enough(f, err)) return true;
     feed_close(f);
     return false;
 }
 
 void feed_close(Feed *f) {
-    for (int s = 0; s < SPLITS; s++) dataset_close(&f->split[s]);
+    for (int s = 0; s < SPLITS; s++) {
+        dataset_close(&f->split[s]);
+        mem_free(f->view[s]);
+    }
     *f = (Feed){0};
 }
 
@@ -44,7 +83,7 @@ void feed_place(Feed *f, Arena *a) {
     const Model *m = &f->c->model;
     const size_t B = (size_t)f->c->train.batch;
     const size_t documents = B * (size_t)m->task.per_example;
-    f->order = arena_ints(a, (size_t)f->split[SPLIT_TRAIN].examples);
+    f->order = arena_ints(a, (size_t)f->examples[SPLIT_TRAIN]);
     f->ids = arena_ints(a, documents * (size_t)m->conf.max_length);
     f->batch.examples = arena_ints(a, B);
     f->batch.samples = arena_take(a, B, sizeof *f->batch.samples);
@@ -52,9 +91,9 @@ void feed_place(Feed *f, Arena *a) {
     f->batch.out.predicted = arena_ints(a, B);
 }
 
-int64_t feed_updates_per_epoch(const Feed *f) {
-    return f->split[SPLIT_TRAIN].examples / per_update(f);
-}
+int64_t feed_updates_per_epoch(const Feed *f) { return f->examples[SPLIT_TRAIN] / per_update(f); }
+
+int feed_index(const Feed *f, int split, int i) { return f->view[split] ? f->view[split][i] : i; }
 
 static int length(const Feed *f, int split, int example, int which) {
     const Dataset *d = &f->split[split];
@@ -103,18 +142,19 @@ void feed_train(Feed *f, int64_t update, int micro) {
     const int64_t an_epoch = feed_updates_per_epoch(f), epoch = (update - 1) / an_epoch;
     if (epoch != f->epoch) {
         RngKey key = rng_fold_name(rng_key((uint64_t)f->c->train.seed), "order");
-        rng_permutation(f->order, f->split[SPLIT_TRAIN].examples, rng_fold(key, (uint64_t)epoch));
+        rng_permutation(f->order, f->examples[SPLIT_TRAIN], rng_fold(key, (uint64_t)epoch));
         f->epoch = epoch;
     }
     const int B = f->c->train.batch;
     const int from = (int)((update - 1) % an_epoch) * per_update(f) + micro * B;
-    for (int i = 0; i < B; i++) f->batch.examples[i] = f->order[from + i];
+    for (int i = 0; i < B; i++)
+        f->batch.examples[i] = feed_index(f, SPLIT_TRAIN, f->order[from + i]);
     fill(f, SPLIT_TRAIN, B);
 }
 
 void feed_split(Feed *f, int split, int from) {
-    const int left = f->split[split].examples - from, B = f->c->train.batch;
+    const int left = f->examples[split] - from, B = f->c->train.batch;
     const int n = left < B ? left : B;
-    for (int i = 0; i < n; i++) f->batch.examples[i] = from + i;
+    for (int i = 0; i < n; i++) f->batch.examples[i] = feed_index(f, split, from + i);
     fill(f, split, n);
 }

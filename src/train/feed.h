@@ -2,7 +2,12 @@
  *
  * Which examples an update sees follows from seed and update alone: every epoch is a permutation of
  * the training split of its own, cut into updates; what is left over is not seen in that epoch. So
- * going on at any update needs no state and no time. */
+ * going on at any update needs no state and no time.
+ *
+ * With data.holdout, train and val are two views of train.safetensors, each in the file's order:
+ * val has those of its n examples that a permutation keyed by data.holdout_seed puts into the first
+ * n * data.holdout (rounded) places, train has the others; val.safetensors is not read. The choice
+ * does not depend on train.seed, so runs that differ in it are validated on the same examples. */
 #ifndef TRAIN_FEED_H
 #define TRAIN_FEED_H
 
@@ -12,7 +17,7 @@
 
 typedef struct Batch {
     int n;
-    int *examples;   /* (n) their indices in the split */
+    int *examples;   /* (n) their indices in the split's file */
     Sample *samples; /* (n) */
     Outcome out;     /* (n) loss and prediction, for the engine to fill */
     double tokens;   /* as the encoder sees them */
@@ -22,14 +27,16 @@ typedef struct Batch {
 typedef struct Feed {
     const Config *c;
     Dataset split[SPLITS];
-    int *order; /* (examples) the training split in the order of `epoch` */
+    int examples[SPLITS]; /* of each split's file or view */
+    int *view[SPLITS];    /* (examples) indices in the file; NULL: all of it */
+    int *order;           /* (examples) the training split in the order of `epoch` */
     int64_t epoch;
     int *ids; /* of the batch at hand */
     Batch batch;
 } Feed;
 
-/* Opens the three splits of data.dir and checks that they are the task's (EX_DATAERR), and enough
- * for an update (EX_CONFIG). */
+/* Opens the splits of data.dir and checks that they are the task's (EX_DATAERR), and enough for an
+ * update and to hold out (EX_CONFIG). */
 bool feed_open(Feed *f, const Config *c, Err *err);
 void feed_close(Feed *f);
 /* Memory for batches of at most train.batch examples. */
@@ -39,10 +46,15 @@ int64_t feed_updates_per_epoch(const Feed *f);
 
 /* The micro-batch (0, 1, ...) of update 1, 2, ... into f->batch. */
 void feed_train(Feed *f, int64_t update, int micro);
-/* Examples from, from + 1, ... of a split into f->batch: train.batch of them, or what is left. */
+/* Examples from, from + 1, ... of a split (or its view) into f->batch: train.batch of them, or what
+ * is left. */
 void feed_split(Feed *f, int split, int from);
 
-/* Of an example: tokens as the encoder sees them, useful operations of a forward pass. */
+/* Of a split's file, the index of example i of the split. */
+int feed_index(const Feed *f, int split, int i);
+
+/* Of an example by its index in the file: tokens as the encoder sees them, useful operations of a
+ * forward pass. */
 double feed_tokens(const Feed *f, int split, int example);
 double feed_flops(const Feed *f, int split, int example);
 

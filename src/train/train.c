@@ -209,13 +209,12 @@ static double passes_left(const Trainer *t) {
     const double validations = (double)(t->end / t->every - t->state.update / t->every) +
                                (t->end == t->horizon && t->end % t->every != 0);
     const double tests = t->end == t->horizon ? 2 : 0;
-    return validations * t->feed.split[SPLIT_VAL].examples +
-           tests * t->feed.split[SPLIT_TEST].examples;
+    return validations * t->feed.examples[SPLIT_VAL] + tests * t->feed.examples[SPLIT_TEST];
 }
 
 static bool validate(Trainer *t, Err *err) {
     State *s = &t->state;
-    const int count = t->feed.split[SPLIT_VAL].examples;
+    const int count = t->feed.examples[SPLIT_VAL];
     const double start = clock_seconds();
     Score score;
     if (!evaluate(&score, &t->engine, &t->feed, SPLIT_VAL, "validating"))
@@ -243,7 +242,7 @@ static bool read_best(Trainer *t, Err *err) {
 }
 
 static void tell_test(Trainer *t, const char *which, int64_t update, const Score *score) {
-    const int count = t->feed.split[SPLIT_TEST].examples;
+    const int count = t->feed.examples[SPLIT_TEST];
     meter_test(&t->meter, which, update, score, count);
     log_info("%stest accuracy of %s (update %lld): %.2f %%%s, loss %.4f, %d examples",
              log_style("1"), which, (long long)update, 100 * score->accuracy, log_style("0"),

@@ -1,0 +1,16 @@
+/* Texts as bytes: id is byte + 1, and 0 is padding, as in the Long Range Arena. */
+#ifndef DATA_BYTES_H
+#define DATA_BYTES_H
+
+#include "data/dataset.h"
+
+enum { BYTES_VOCAB = 257 };
+
+/* Adds `size` bytes (1 or more) as a document and returns its index. */
+int bytes_add(DatasetWriter *w, const void *text, size_t size);
+
+/* Prints ids as the text they stand for, and a newline. What is valid UTF-8 stays as it is; control
+ * characters and stray bytes become \n, \t, \x1b, ..., and a backslash two. */
+void bytes_print(const int *ids, int n);
+
+#endif
