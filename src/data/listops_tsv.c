@@ -52,7 +52,7 @@ static int read_source(const Lines *l, Span s, int *ids, Err *err) {
         if (open < 0) break;
     }
     if (n > 0 && open == 0) return n;
-    refuse(l, err, n > 0 ? "parentheses that are not balanced:" : "no expression:", s);
+    refuse(l, err, open != 0 ? "parentheses that are not balanced:" : "no expression:", s);
     return -1;
 }
 

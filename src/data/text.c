@@ -63,7 +63,7 @@ static bool parse_name(Review *r, const char *name) {
 /* Room for a review's `size` bytes, NULL and err where it has none or too many. `path` is for
  * messages. */
 static unsigned char *reserve(Reviews *all, Review *r, uint64_t size, const char *path, Err *err) {
-    if (size == 0) err_set(err, EX_DATAERR, "%s: an empty review", path);
+    if (size == 0) err_set(err, EX_DATAERR, "%s: the review is empty", path);
     if (size > BIG_REVIEW)
         err_set(err, EX_DATAERR, "%s: %" PRIu64 " bytes, expected at most %d", path, size,
                 BIG_REVIEW);
