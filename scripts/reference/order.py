@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Writes the order in which `cast_train` takes its training samples, for loss_curve.py.
 
-    order.py CONFIG [key=value ...] --data DIR --out FILE.safetensors [--steps n]
+    order.py CONFIG [key=value ...] --data DIR --out FILE.safetensors [--steps n] [--holdout x]
 
 FILE holds `order` I32 [updates, batch * accumulate]. Epoch e is a Fisher-Yates permutation drawn
 from Philox4x32-10 (Salmon et al. 2011) under a key folded from train.seed, the word "order" and e;
 an epoch's rest that does not fill an update is left out. Written from src/core/rng.h alone.
+
+Where data.holdout is above 0 (text: 0.1), say so with --holdout: the first of a permutation keyed
+by data.holdout_seed and "holdout" are left out, and the order is of those that remain.
 """
 
 import argparse
@@ -44,11 +47,12 @@ def fold(key: tuple[int, int], value: int, use: int = FOLD) -> tuple[int, int]:
     return int(words[0][0]), int(words[1][0])
 
 
-def epoch_order(seed: int, epoch: int, samples: int) -> np.ndarray:
+def permutation(seed: int, name: str, folded: list[int], samples: int) -> np.ndarray:
     key = (seed & 0xFFFFFFFF, seed >> 32)
-    for letter in b"order":
+    for letter in name.encode():
         key = fold(key, letter, NAME)
-    key = fold(key, epoch)
+    for value in folded:
+        key = fold(key, value)
     words = philox(np.arange(samples), DRAW, key)
     order = np.arange(samples, dtype=np.int32)
     for i in range(samples - 1, 0, -1):
@@ -58,6 +62,12 @@ def epoch_order(seed: int, epoch: int, samples: int) -> np.ndarray:
     return order
 
 
+def trained_on(samples: int, holdout: float, seed: int) -> np.ndarray:
+    """The samples that are not held out, in the file's order."""
+    held = int(samples * holdout + 0.5)
+    return np.sort(permutation(seed, "holdout", [], samples)[held:])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("config")
@@ -65,15 +75,21 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="holds train.safetensors")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, help="updates; default one epoch")
+    parser.add_argument("--holdout", type=float, default=0.0, help="data.holdout of the run")
+    parser.add_argument("--holdout-seed", type=int, default=1, help="data.holdout_seed of the run")
     args = parser.parse_intermixed_args()
     train = configuration.load(args.config, args.overrides).train
     with safe_open(args.data / "train.safetensors", "pt") as file:
         samples = file.get_slice("labels").get_shape()[0]
+    index = trained_on(samples, args.holdout, args.holdout_seed)
     size = train.batch * train.accumulate
-    an_epoch = samples // size
+    an_epoch = len(index) // size
     steps = args.steps or an_epoch
     epochs = -(-steps // an_epoch)
-    orders = [epoch_order(train.seed, e, samples)[: an_epoch * size] for e in range(epochs)]
+    orders = [
+        index[permutation(train.seed, "order", [e], len(index))[: an_epoch * size]]
+        for e in range(epochs)
+    ]
     order = torch.from_numpy(np.concatenate(orders)[: steps * size].reshape(steps, size))
     save_file({"order": order}, args.out)
 

@@ -69,6 +69,34 @@ expect 0 '= [0-9]' "shows one example" "${data[@]}" show "$tmp/listops" --index 
 expect 0 '' "verifies" "${data[@]}" verify "$tmp/listops"
 "${data[@]}" generate listops --out "$tmp/again" --train 30 --val 5 --test 5 >/dev/null 2>&1
 check "the same from the same seed" cmp "$tmp/listops/train.safetensors" "$tmp/again/train.safetensors"
+expect 0 '' "writes LRA's files" \
+    "${data[@]}" generate listops --out "$tmp/again" --train 30 --val 5 --test 5 --tsv "$tmp/tsv"
+check "with their header" test "$(head -n 1 "$tmp/tsv/basic_val.tsv")" = $'Source\tTarget\r'
+expect 0 'the official files have 96000, 2000 and 2000' "reads them" "${data[@]}" import listops "$tmp/tsv" --out "$tmp/read"
+hash_shown() { "${data[@]}" show "$1/train.safetensors" | grep 'hash '; }
+check "as they were" test "$(hash_shown "$tmp/read")" = "$(hash_shown "$tmp/again")"
+expect 64 '--tsv: text has no such files|text cannot be generated' "--tsv of a task without" \
+    "${data[@]}" generate text --out "$tmp/x" --tsv "$tmp/x"
+expect 64 'import: takes no --tsv' "--tsv of an import" "${data[@]}" import listops "$tmp/tsv" --out "$tmp/x" --tsv "$tmp/x"
+
+mkdir -p "$tmp/aclImdb"/{train,test}/{neg,pos} "$tmp/aan"
+for place in "$tmp/aclImdb"/*/*; do printf 'na\xc3\xafve\t\x1b[31m\xff \\\x00\n' >"$place/0_1.txt"; done
+expect 0 'text: 2 train, 2 val, 2 test' "imports reviews" "${data[@]}" import text "$tmp/aclImdb" --out "$tmp/text"
+expect 0 '^naïve\\t\\x1b\[31m\\xff \\\\\\x00\\n$' "shows a review as text" "${data[@]}" show "$tmp/text" --index 1
+check "with its label" grep -qF 'positive (label 1)' "$tmp/out"
+expect 0 'test.safetensors: 2 examples, 34 tokens: right' "verifies reviews" "${data[@]}" verify "$tmp/text"
+for split in train eval test; do printf '1\tA\tB\talpha\tbe"ta\n' >"$tmp/aan/new_aan_pairs.$split.tsv"; done
+expect 0 'pairs: 1 train' "imports pairs" "${data[@]}" import retrieval "$tmp/aan" --out "$tmp/pairs"
+expect 0 '^be"ta$' "shows a pair as text" "${data[@]}" show "$tmp/pairs" --index 0
+check "with one label" test "$(grep -c '^= one cites the other (label 1)$' "$tmp/out")" = 1
+expect 0 '1 examples, 2 documents, 10 tokens' "shows pairs" "${data[@]}" show "$tmp/pairs/train.safetensors"
+expect 0 'val.safetensors: 1 examples, 10 tokens: right' "verifies pairs" "${data[@]}" verify "$tmp/pairs"
+printf '2\tA\tB\talpha\tbeta\n' >"$tmp/aan/new_aan_pairs.eval.tsv"
+expect 65 'eval.tsv: line 1: expected the label 0, 1' "a wrong table" "${data[@]}" import retrieval "$tmp/aan" --out "$tmp/x"
+make_data "$tmp/own" custom 9 3 3 20
+expect 0 'train.safetensors: 9 examples' "verifies data of one's own" "${data[@]}" verify "$tmp/own"
+expect 0 '= label [0-9]$' "shows it" "${data[@]}" show "$tmp/own" --index 2
+expect 64 'place data in the prepared form' "but cannot import it" "${data[@]}" import custom "$tmp/own" --out "$tmp/x"
 expect 64 '' "no command" "${data[@]}"
 expect 64 'nonsense' "an unknown task" "${data[@]}" generate nonsense --out "$tmp/x"
 expect 66 'nowhere' "import from nowhere" "${data[@]}" import image "$tmp/nowhere" --out "$tmp/x"

@@ -39,6 +39,11 @@ expect 66 'cast_data import image' "missing data, of a dry run" \
     "$bin/cast_train" "$tmp/tiny.json" task=image data.dir="$tmp/nowhere" --out "$tmp/none2" --dry-run
 expect 65 'not those of task retrieval' "data of another task" \
     "$bin/cast_train" "$tmp/tiny.json" task=retrieval --out "$tmp/other"
+expect 0 'test accuracy of best' "any data of this form trains as custom" \
+    "$bin/cast_train" "$tmp/tiny.json" task=custom --out "$tmp/custom"
+expect 66 'task custom reads its sizes from the data: .*nowhere/train.safetensors' "custom without data" \
+    "$bin/cast_train" "$tmp/tiny.json" task=custom data.dir="$tmp/nowhere" --out "$tmp/none3"
+expect 78 "'data.holdout' is unknown" "held-out validation of a task with its own" "${train[@]}" data.holdout=0.1
 cp -r "$tmp/data" "$tmp/short"
 truncate -s -3 "$tmp/short/val.safetensors"
 expect 65 'short/val.safetensors' "data cut short" "${train[@]}" data.dir="$tmp/short" --out "$tmp/cut"

@@ -1,0 +1,99 @@
+#!/bin/bash
+# get_data.sh TASK [DIR]: fetches a task's official files, checks them and imports them into DIR (data/TASK).
+#
+#   image      CIFAR-10, binary version        162 MB   MD5 published by its authors
+#   text       Large Movie Review Dataset       80 MB   MD5 known
+#   retrieval  LRA's release, its tsv_data     8.2 GB   no checksum is published: the import checks what it reads
+#   listops    LRA's release, its listops-1000 8.2 GB   likewise, and works out every answer again
+#              (not needed: cast_data generate listops makes a set by the same rules)
+#
+# What is fetched lies in $CAST_DATA, or data/raw where that is not set, and is not fetched twice; an interrupted
+# download goes on where it stopped. Where files are there already, nothing is fetched.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+root=${CAST_DATA:-data/raw}
+cast_data=${CAST_BIN:-.}/cast_data
+lra=https://storage.googleapis.com/long-range-arena/lra_release.gz
+
+usage() {
+    sed -n '2,/^set/s/^# \{0,1\}//p' scripts/get_data.sh >&2
+    exit 64
+}
+fail() { # fail STATUS MESSAGE
+    echo "get_data: $2" >&2
+    exit "$1"
+}
+
+if [ $# -lt 1 ] || [ $# -gt 2 ]; then usage; fi
+task=$1 out=${2:-data/$1} raw=$root/$1 folder=''
+case $task in
+image) url=https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz md5=c32a1d4ab5d03f1284b67883e8d87530 ;;
+text) url=https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz md5=7c2ac02c03563afcf9b574c7e56c153a ;;
+retrieval) url=$lra md5='' folder=tsv_data ;;
+listops) url=$lra md5='' folder=listops-1000 ;;
+*) usage ;;
+esac
+# LRA's archive is of several tasks.
+archive=${folder:+$root}
+archive=${archive:-$raw}/${url##*/}
+[ -x "$cast_data" ] || fail 66 "$cast_data is not there: run 'make' first"
+
+by_hand() { # by_hand WHY
+    fail 66 "$1
+Fetch it by hand, in a browser or on another machine:
+  $url
+put it at
+  $archive
+and run this again.${folder:+ Or put the folder $folder that it holds at $raw/$folder.}"
+}
+
+right() { # right FILE: whether its MD5 is the published one
+    [ "$(md5sum <"$1")" = "$md5  -" ]
+}
+
+fetch() {
+    local part=$archive.part
+    mkdir -p "${archive%/*}" || exit 73
+    [ ! -e "$archive" ] || return 0
+    command -v curl >/dev/null || by_hand "curl is not installed, so $url cannot be fetched."
+    echo "fetching $url"
+    # A part that is whole already would be an error to the server.
+    if [ -z "$md5" ] || [ ! -e "$part" ] || ! right "$part"; then
+        curl -fL --retry 5 --retry-delay 5 -C - --proto '=https' --proto-redir '=https' -o "$part" "$url" ||
+            by_hand "$url cannot be fetched (curl says why, above)."
+    fi
+    mv "$part" "$archive" || exit 73
+}
+
+check() {
+    if [ -z "$md5" ]; then
+        echo "$archive: no checksum is published; the import checks what it reads"
+    elif right "$archive"; then
+        echo "$archive: MD5 $md5, as published"
+    else
+        fail 65 "$archive: its MD5 is not $md5: it is damaged, or another version. Delete it and run this again"
+    fi
+}
+
+# The one folder that is wanted of LRA's release, whose folders lie in one another.
+unpack() {
+    [ -n "$folder" ] || return 0
+    echo "unpacking $folder of $archive"
+    mkdir -p "$raw" || exit 73
+    tar -xzf "$archive" -C "$raw" --no-same-owner --wildcards "*lra_release/lra_release/$folder/*" ||
+        fail 65 "$archive: cannot be unpacked, or holds no lra_release/lra_release/$folder"
+}
+
+# Files that are there already are the user's: they are imported as they are. 66: there are none.
+if [ -d "$raw" ] && [ ! -e "$archive" ]; then
+    said=$("$cast_data" import "$task" "$raw" --out "$out" 2>&1)
+    status=$?
+    if [ $status -ne 66 ]; then
+        echo "$said" >&2
+        exit $status
+    fi
+fi
+fetch
+check
+unpack
+exec "$cast_data" import "$task" "$raw" --out "$out"

@@ -1,0 +1,51 @@
+#!/bin/bash
+# scripts/get_data.sh: what it fetches, checks and says, with a curl of our own in place of the network.
+set -u
+. tests/training.sh
+export CAST_DATA=$tmp/raw PATH=$tmp/bin:$PATH
+mkdir -p "$tmp/bin" "$tmp/lists"
+cat >"$tmp/bin/curl" <<'END'
+#!/bin/bash
+# Notes the address; "fetches" $CURL_FILE, or fails as without a network.
+for last; do :; done
+echo "$last" >>"$CURL_LOG"
+while [ "$1" != -o ]; do shift; done
+[ -n "${CURL_FILE:-}" ] && cp "$CURL_FILE" "$2" || exit 6
+END
+chmod +x "$tmp/bin/curl"
+export CURL_LOG=$tmp/log CURL_FILE=
+get=(scripts/get_data.sh)
+
+expect 64 'get_data.sh TASK' "no task" "${get[@]}"
+expect 64 'get_data.sh TASK' "an unknown task" "${get[@]}" nonsense
+expect 66 'Fetch it by hand' "no network" "${get[@]}" text "$tmp/text"
+check "says from where" grep -q '^  https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz$' "$tmp/out"
+check "and to where" grep -q "^  $tmp/raw/text/aclImdb_v1.tar.gz$" "$tmp/out"
+echo 'not the archive' >"$tmp/wrong"
+CURL_FILE=$tmp/wrong expect 65 'its MD5 is not 7c2ac02c03563afcf9b574c7e56c153a' "another file" "${get[@]}" text "$tmp/text"
+lines=$(wc -l <"$tmp/log")
+expect 65 'its MD5 is not' "is not fetched twice" "${get[@]}" text "$tmp/text"
+check "nor asked for" test "$(wc -l <"$tmp/log")" = "$lines"
+check "and nothing is imported" test ! -e "$tmp/text"
+
+# LRA's release: one folder of it, without a checksum.
+release=$tmp/make/lra_release/lra_release
+mkdir -p "$release/tsv_data" "$release/listops-1000"
+for split in train eval test; do printf '1\tA\tB\talpha\tbeta\n' >"$release/tsv_data/new_aan_pairs.$split.tsv"; done
+for split in train val test; do printf 'Source\tTarget\r\n7\t7\r\n' >"$release/listops-1000/basic_$split.tsv"; done
+tar -czf "$tmp/release.gz" -C "$tmp/make" lra_release
+CURL_FILE=$tmp/release.gz expect 0 'no checksum is published' "fetches a release" "${get[@]}" retrieval "$tmp/retrieval"
+check "imports it" "$bin/cast_data" verify "$tmp/retrieval"
+check "unpacks that folder only" test ! -e "$tmp/raw/retrieval/lra_release/lra_release/listops-1000"
+lines=$(wc -l <"$tmp/log")
+expect 0 'listops: 1 train' "takes another task from the same archive" "${get[@]}" listops "$tmp/listops"
+check "without fetching" test "$(wc -l <"$tmp/log")" = "$lines"
+
+# What is there already is imported as it is.
+mkdir -p "$tmp/raw/text/aclImdb"/{train,test}/{neg,pos}
+rm "$tmp/raw/text/aclImdb_v1.tar.gz"
+for place in "$tmp/raw/text/aclImdb"/*/*; do echo review >"$place/0_1.txt"; done
+expect 0 'text: 2 train' "files that are there" "${get[@]}" text "$tmp/text"
+: >"$tmp/raw/text/aclImdb/train/pos/0_1.txt"
+expect 65 'train/pos/0_1.txt: the file is empty' "wrong files that are there" "${get[@]}" text "$tmp/text"
+check "nothing was fetched for them" test "$(wc -l <"$tmp/log")" = "$lines"
