@@ -29,7 +29,8 @@ typedef struct Options {
 static const char usage[] =
     "usage: cast_data generate TASK --out DIR [--seed S] [--train N --val N --test N] [--threads "
     "N]\n"
-    "       cast_data import TASK FROM --out DIR [--seed S]\n"
+    "                 [the task's own options]\n"
+    "       cast_data import TASK FROM --out DIR [--seed S] [the task's own options]\n"
     "       cast_data show DIR|FILE [--index I]\n"
     "       cast_data verify DIR|FILE\n"
     "\n"
@@ -52,16 +53,35 @@ static void print_help(void) {
     printf("\ntasks:\n");
     for (int i = 0; task_table[i]; i++) {
         const Task *t = task_table[i];
-        const char *way = t->generate ? "generate" : t->import ? "import " : "prepared form only";
+        const char *way = t->generate && t->import ? "generate, or import "
+                          : t->generate            ? "generate"
+                          : t->import              ? "import "
+                                                   : "prepared form only";
         printf("  %-10s %s\n%13s%s%s\n", t->name, t->title, "", way, t->url ? t->url : "");
+        for (const TaskOption *o = t->options; o && o->name; o++) {
+            char form[64];
+            snprintf(form, sizeof form, "--%s %s", o->name, o->value ? o->value : "");
+            printf("%13s%-22s%s\n", "", form, o->help);
+        }
     }
 }
 
-enum { OPT_OUT = 256, OPT_SEED, OPT_TRAIN, OPT_VAL, OPT_TEST, OPT_THREADS, OPT_INDEX, OPT_VERSION };
+enum {
+    OPT_OUT = 256,
+    OPT_SEED,
+    OPT_TRAIN,
+    OPT_VAL,
+    OPT_TEST,
+    OPT_THREADS,
+    OPT_INDEX,
+    OPT_VERSION,
+    OPT_TASKS = 1024, /* the tasks' own, by their place in the list */
+    OPTIONS_MAX = 64
+};
 
 #define BIT(option) (1u << ((option)-OPT_OUT))
 
-static const struct option long_options[] = {
+static const struct option fixed_options[] = {
     {"out", required_argument, NULL, OPT_OUT},
     {"seed", required_argument, NULL, OPT_SEED},
     {"train", required_argument, NULL, OPT_TRAIN},
@@ -71,8 +91,33 @@ static const struct option long_options[] = {
     {"index", required_argument, NULL, OPT_INDEX},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
 };
+enum { FIXED_OPTIONS = sizeof fixed_options / sizeof *fixed_options };
+
+/* The fixed ones and those of all tasks, each name once; the last has none. */
+static void list_options(struct option list[OPTIONS_MAX + 1]) {
+    int n = FIXED_OPTIONS;
+    memcpy(list, fixed_options, sizeof fixed_options);
+    for (int i = 0; task_table[i]; i++) {
+        for (const TaskOption *o = task_table[i]->options; o && o->name; o++) {
+            int k = FIXED_OPTIONS;
+            while (k < n && strcmp(list[k].name, o->name) != 0) k++;
+            if (k < n) continue;
+            REQUIRE(n < OPTIONS_MAX, "more than %d options", OPTIONS_MAX);
+            int argument = o->value ? required_argument : no_argument;
+            list[n++] = (struct option){o->name, argument, NULL, OPT_TASKS + k};
+        }
+    }
+    list[n] = (struct option){NULL, 0, NULL, 0};
+}
+
+static bool take_setting(TaskRequest *r, const char *name, const char *value, Err *err) {
+    if (r->nsettings == TASK_SETTINGS_MAX)
+        return err_set(err, EX_USAGE, "--%s: more than %d options of a task", name,
+                       TASK_SETTINGS_MAX);
+    r->settings[r->nsettings++] = (TaskSetting){name, value ? value : ""};
+    return true;
+}
 
 static bool take_option(Options *o, int c, const char *text, Err *err) {
     TaskRequest *r = &o->request;
@@ -90,8 +135,10 @@ static bool take_option(Options *o, int c, const char *text, Err *err) {
 
 /* Sets *done when --help or --version was all that was wanted. */
 static bool parse_options(Options *o, int argc, char **argv, bool *done, Err *err) {
+    struct option list[OPTIONS_MAX + 1];
+    list_options(list);
     opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, ":h", list, NULL)) != -1;) {
         if (c == 'h' || c == OPT_VERSION) {
             if (c == 'h')
                 print_help();
@@ -101,6 +148,10 @@ static bool parse_options(Options *o, int argc, char **argv, bool *done, Err *er
             return true;
         }
         if (c == ':' || c == '?') return option_wrong("cast_data", c, argv, optind, err);
+        if (c >= OPT_TASKS) {
+            if (!take_setting(&o->request, list[c - OPT_TASKS].name, optarg, err)) return false;
+            continue;
+        }
         if (!take_option(o, c, optarg, err)) return false;
         o->given |= BIT(c);
     }
@@ -240,16 +291,17 @@ static bool run_verify(Options *o, Err *err) {
 typedef struct Command {
     const char *name;
     bool (*run)(Options *o, Err *err);
+    bool of_task; /* takes the task's own options too */
     unsigned options;
 } Command;
 
 static const Command commands[] = {
-    {"generate", run_generate,
+    {"generate", run_generate, true,
      BIT(OPT_OUT) | BIT(OPT_SEED) | BIT(OPT_TRAIN) | BIT(OPT_VAL) | BIT(OPT_TEST) |
          BIT(OPT_THREADS)},
-    {"import", run_import, BIT(OPT_OUT) | BIT(OPT_SEED)},
-    {"show", run_show, BIT(OPT_INDEX)},
-    {"verify", run_verify, 0},
+    {"import", run_import, true, BIT(OPT_OUT) | BIT(OPT_SEED)},
+    {"show", run_show, false, BIT(OPT_INDEX)},
+    {"verify", run_verify, false, 0},
 };
 
 static bool run(Options *o, Err *err) {
@@ -261,9 +313,12 @@ static bool run(Options *o, Err *err) {
     if (!c)
         return err_set(err, EX_USAGE, "%s: expected generate, import, show or verify" TRY_HELP,
                        o->words[0]);
-    for (const struct option *l = long_options; l->val >= OPT_OUT; l++)
+    for (const struct option *l = fixed_options; l->val >= OPT_OUT; l++)
         if (o->given & ~c->options & BIT(l->val))
             return err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name, l->name);
+    if (o->request.nsettings > 0 && !c->of_task)
+        return err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name,
+                       o->request.settings[0].name);
     lanes_open(o->threads);
     return c->run(o, err);
 }

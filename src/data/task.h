@@ -7,6 +7,20 @@
 
 #include "core/err.h"
 
+/* An option that a task has beside those of all: --name VALUE. */
+typedef struct TaskOption {
+    const char *name;
+    const char *value; /* what --help calls its value; NULL: it takes none */
+    const char *help;
+    bool import; /* import takes it too, not generate alone */
+} TaskOption;
+
+/* One that was given; its value is "" where it takes none. */
+typedef struct TaskSetting {
+    const char *name, *value;
+} TaskSetting;
+enum { TASK_SETTINGS_MAX = 16 };
+
 /* What `cast_data generate` and `import` were asked for. Every call leaves
  * out/{train,val,test}.safetensors. */
 typedef struct TaskRequest {
@@ -14,6 +28,8 @@ typedef struct TaskRequest {
     const char *out;
     uint64_t seed;
     int train, val, test; /* generate: examples a split; 0: the task's own default */
+    TaskSetting settings[TASK_SETTINGS_MAX];
+    int nsettings;
 } TaskRequest;
 
 enum { TASK_SEED = 1 }; /* what task_prepare uses, and cast_data unless told otherwise */
@@ -26,6 +42,7 @@ typedef struct Task {
     int max_length;            /* what training reads of a sequence by default */
     const char *source;        /* the official files that import reads, in words */
     const char *archive, *url; /* the official archive's name and address; NULL where import is */
+    const TaskOption *options; /* its own ones; the last has no name; NULL: none */
     const char *const *words;  /* what each id stands for; NULL: the id is a value */
     const char *const *labels; /* what each class stands for; NULL: the class is a value */
     bool (*import)(const TaskRequest *r, Err *err);   /* NULL: cannot be imported */
@@ -52,7 +69,11 @@ const Task *task_find(const char *name);
  * others find it done. */
 bool task_prepare(const Task *task, const char *dir, Err *err);
 
-/* Refuses with what to do instead (EX_USAGE) where the task has no importer, or no generator. */
+/* The value of an option that was given (the last one, if twice), else NULL. */
+const char *task_setting(const TaskRequest *r, const char *name);
+
+/* Refuses with what to do instead (EX_USAGE) where the task has no importer, or no generator, and
+ * settings of options that it has not. */
 bool task_import(const Task *task, const TaskRequest *r, Err *err);
 bool task_generate(const Task *task, const TaskRequest *r, Err *err);
 
