@@ -58,6 +58,10 @@ static void print_help(void) {
                           : t->import              ? "import "
                                                    : "prepared form only";
         printf("  %-10s %s\n%13s%s%s\n", t->name, t->title, "", way, t->url ? t->url : "");
+        if (i > 0 && t->options && t->options == task_table[i - 1]->options) {
+            printf("%13swith the options of %s\n", "", task_table[i - 1]->name);
+            continue;
+        }
         for (const TaskOption *o = t->options; o && o->name; o++) {
             char form[64];
             snprintf(form, sizeof form, "--%s %s", o->name, o->value ? o->value : "");

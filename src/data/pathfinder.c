@@ -2,7 +2,9 @@
  * 16384 intensities; the id is the intensity. One program under two names, with other settings.
  *
  * Generate draws images by the official program's rules (data/snakes.h) and may write them as the
- * official files too. Test takes the first images, validation the next, train the rest: a smaller
+ * official files too. Path-X's released images look as if they had 17 distractors at contrast .7
+ * (github.com/bhattarailab/pathfinder-generator) where 8 at .9 are documented; --as-released makes
+ * the former. Test takes the first images, validation the next, train the rest: a smaller
  * training set has the same test set.
  *
  * Import reads the official files (data/pathfinder_tree.h). They have no official split; a Philox
@@ -82,6 +84,8 @@ static bool read_style(const Task *t, const TaskRequest *r, SnakeStyle *s, Err *
     if (!read_side(t, r, &side, err) || !read_paddles(r, &paddles, err)) return false;
     snake_style(s, side, paddles);
     if (task_setting(r, "as-released")) {
+        if (side != 128)
+            return err_set(err, EX_USAGE, "--as-released: is about side 128, not %d", side);
         s->distractors = 70 / s->distractor_size;
         s->contrast = 0.7;
     }
@@ -345,27 +349,13 @@ static bool import_pathfinder(const TaskRequest *r, Err *err) {
 static bool generate_pathx(const TaskRequest *r, Err *err) { return generate(&task_pathx, r, err); }
 static bool import_pathx(const TaskRequest *r, Err *err) { return import(&task_pathx, r, err); }
 
-#define COMMON_OPTIONS                                                                             \
-    {"difficulty", "NAME", "easy, intermediate or hard: 6, 9 or 14 paddles a snake [hard]",        \
-     false},                                                                                       \
-        {"distractors", "N", "shorter snakes to ask for [the setting's own]", false},              \
-        {"contrast", "X", "brightness of these; the two snakes' goes with it", false}, {           \
-        "png", "DIR", "also writes PNG images and metadata as the official files are", false       \
-    }
-
-static const TaskOption pathfinder_options[] = {
-    {"side", "N", "32, 64, 128 or 256 pixels, each with its own settings [32]", true},
-    COMMON_OPTIONS,
-    {NULL, NULL, NULL, false},
-};
-
-static const TaskOption pathx_options[] = {
-    {"side", "N", "32, 64, 128 or 256 pixels, each with its own settings [128]", true},
-    COMMON_OPTIONS,
-    {"as-released", NULL,
-     "17 distractors at contrast .7, which the released images are said to have, not the "
-     "documented 8 at .9",
-     false},
+static const TaskOption options[] = {
+    {"side", "N", "32, 64, 128 or 256 pixels, each with its settings [the task's]", true},
+    {"difficulty", "NAME", "easy, intermediate or hard: 6, 9 or 14 dashes a snake [hard]", false},
+    {"distractors", "N", "shorter snakes to ask for [the settings']", false},
+    {"contrast", "X", "brightness of these; that of the two snakes goes with it", false},
+    {"as-released", NULL, "of side 128: 17 distractors at contrast .7, not 8 at .9", false},
+    {"png", "DIR", "also writes PNG images and metadata as the official files are", false},
     {NULL, NULL, NULL, false},
 };
 
@@ -381,7 +371,7 @@ const Task task_pathfinder = {
     .source = SOURCE,
     .archive = ARCHIVE,
     .url = URL,
-    .options = pathfinder_options,
+    .options = options,
     .labels = class_names,
     .import = import_pathfinder,
     .generate = generate_pathfinder,
@@ -399,7 +389,7 @@ const Task task_pathx = {
     .source = SOURCE,
     .archive = ARCHIVE,
     .url = URL,
-    .options = pathx_options,
+    .options = options,
     .labels = class_names,
     .import = import_pathx,
     .generate = generate_pathx,

@@ -211,9 +211,9 @@ static bool extend(Work *w, Snake *s, double contrast) {
     }
     if (total < 1e-4f * FULL) return false;
     for (int try = 0; try < TRIES; try++) {
-        float at = (float)(draw(&w->stream) * 0x1p-32 * total);
+        double at = draw(&w->stream) * 0x1p-32 * total; /* below total: no float could say so */
         int i = 0;
-        while (i < h->nturns - 1 && chance[i] <= at) i++;
+        while (chance[i] <= at) i++;
         const Arm *a = &p->arm[h->turns[i].arm];
         if (!fits(w, &a->stroke, y + a->y, x + a->x)) continue;
         take(w, &s->last);
