@@ -18,7 +18,9 @@
 
 enum {
     FULL = 255,
-    CROWDED = 459,   /* a paddle does not fit where taken and its mask sum to this, 1.8 * 255 */
+    /* A paddle does not fit where taken and its mask sum to this, 1.8 * 255. (For sums of just that
+     * the program leaves it to rounding.) */
+    CROWDED = 459,
     FREE_MOST = 76,  /* a pixel taken less than .3 still counts as free */
     TRIES = 3,       /* at a paddle */
     SNAKE_TRIES = 5, /* at a distractor */
@@ -403,7 +405,8 @@ static void draw_placed(const Work *w, double *image) {
             for (int c = 0; c <= 2 * half; c++) {
                 int y = at->y - half + r, x = at->x - half + c;
                 if (!inside(w, y, x)) continue;
-                double v = at->stroke->line[r * width + c] / 255. * at->contrast;
+                /* The program keeps it as float: which way halves go in to_bytes hangs on that. */
+                float v = (float)(at->stroke->line[r * width + c] / 255. * at->contrast);
                 if (v > image[y * side + x]) image[y * side + x] = v;
             }
         }
