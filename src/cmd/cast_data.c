@@ -20,7 +20,6 @@
 
 typedef struct Options {
     TaskRequest request;
-    const char *tsv;
     int threads, index; /* index: -1 where none was given */
     const char *words[3];
     int nwords;
@@ -28,9 +27,10 @@ typedef struct Options {
 } Options;
 
 static const char usage[] =
-    "usage: cast_data generate TASK --out DIR [--seed S] [--train N --val N --test N] [--tsv DIR]\n"
-    "                               [--threads N]\n"
-    "       cast_data import TASK FROM --out DIR [--seed S]\n"
+    "usage: cast_data generate TASK --out DIR [--seed S] [--train N --val N --test N] [--threads "
+    "N]\n"
+    "                 [the task's own options]\n"
+    "       cast_data import TASK FROM --out DIR [--seed S] [the task's own options]\n"
     "       cast_data show DIR|FILE [--index I]\n"
     "       cast_data verify DIR|FILE\n"
     "\n"
@@ -43,8 +43,6 @@ static const char usage[] =
     "  --out DIR       where train.safetensors, val.safetensors and test.safetensors go\n"
     "  --seed S        of what is drawn                                      [1]\n"
     "  --train N       examples to generate, likewise --val and --test       [the task's own]\n"
-    "  --tsv DIR       also write the official files there (listops: those of the Long Range "
-    "Arena)\n"
     "  --threads N     threads to generate with                              [physical cores]\n"
     "  --index I       the example to show, from 0; of a DIR, in its train split\n"
     "  -h, --help      this text\n"
@@ -57,8 +55,17 @@ static void print_help(void) {
         const Task *t = task_table[i];
         printf("  %-10s %s\n", t->name, t->title);
         if (t->generate) printf("%13sgenerate\n", "");
-        if (t->import) printf("%13simport %s\n", "", t->url);
+        if (t->import) printf("%13simport %s\n", "", t->url ? t->url : t->archive);
         if (!t->generate && !t->import) printf("%13sprepared form only\n", "");
+        if (i > 0 && t->options && t->options == task_table[i - 1]->options) {
+            printf("%13swith the options of %s\n", "", task_table[i - 1]->name);
+            continue;
+        }
+        for (const TaskOption *o = t->options; o && o->name; o++) {
+            char form[64];
+            snprintf(form, sizeof form, "--%s %s", o->name, o->value ? o->value : "");
+            printf("%13s%-22s%s\n", "", form, o->help);
+        }
     }
 }
 
@@ -68,33 +75,57 @@ enum {
     OPT_TRAIN,
     OPT_VAL,
     OPT_TEST,
-    OPT_TSV,
     OPT_THREADS,
     OPT_INDEX,
-    OPT_VERSION
+    OPT_VERSION,
+    OPT_TASKS = 1024, /* the tasks' own, by their place in the list */
+    OPTIONS_MAX = 64
 };
 
 #define BIT(option) (1u << ((option)-OPT_OUT))
 
-static const struct option long_options[] = {
+static const struct option fixed_options[] = {
     {"out", required_argument, NULL, OPT_OUT},
     {"seed", required_argument, NULL, OPT_SEED},
     {"train", required_argument, NULL, OPT_TRAIN},
     {"val", required_argument, NULL, OPT_VAL},
     {"test", required_argument, NULL, OPT_TEST},
-    {"tsv", required_argument, NULL, OPT_TSV},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"index", required_argument, NULL, OPT_INDEX},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
 };
+enum { FIXED_OPTIONS = sizeof fixed_options / sizeof *fixed_options };
+
+/* The fixed ones and those of all tasks, each name once; the last has none. */
+static void list_options(struct option list[OPTIONS_MAX + 1]) {
+    int n = FIXED_OPTIONS;
+    memcpy(list, fixed_options, sizeof fixed_options);
+    for (int i = 0; task_table[i]; i++) {
+        for (const TaskOption *o = task_table[i]->options; o && o->name; o++) {
+            int k = FIXED_OPTIONS;
+            while (k < n && strcmp(list[k].name, o->name) != 0) k++;
+            if (k < n) continue;
+            REQUIRE(n < OPTIONS_MAX, "more than %d options", OPTIONS_MAX);
+            int argument = o->value ? required_argument : no_argument;
+            list[n++] = (struct option){o->name, argument, NULL, OPT_TASKS + k};
+        }
+    }
+    list[n] = (struct option){NULL, 0, NULL, 0};
+}
+
+static bool take_setting(TaskRequest *r, const char *name, const char *value, Err *err) {
+    if (r->nsettings == TASK_SETTINGS_MAX)
+        return err_set(err, EX_USAGE, "--%s: more than %d options of a task", name,
+                       TASK_SETTINGS_MAX);
+    r->settings[r->nsettings++] = (TaskSetting){name, value ? value : ""};
+    return true;
+}
 
 static bool take_option(Options *o, int c, const char *text, Err *err) {
     TaskRequest *r = &o->request;
     switch (c) {
     case OPT_OUT: r->out = text; return true;
-    case OPT_TSV: o->tsv = text; return true;
     case OPT_SEED: return option_seed("seed", text, &r->seed, err);
     case OPT_TRAIN: return option_int("train", text, 1, INT_MAX, &r->train, err);
     case OPT_VAL: return option_int("val", text, 1, INT_MAX, &r->val, err);
@@ -107,8 +138,10 @@ static bool take_option(Options *o, int c, const char *text, Err *err) {
 
 /* Sets *done when --help or --version was all that was wanted. */
 static bool parse_options(Options *o, int argc, char **argv, bool *done, Err *err) {
+    struct option list[OPTIONS_MAX + 1];
+    list_options(list);
     opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, ":h", list, NULL)) != -1;) {
         if (c == 'h' || c == OPT_VERSION) {
             if (c == 'h')
                 print_help();
@@ -118,6 +151,10 @@ static bool parse_options(Options *o, int argc, char **argv, bool *done, Err *er
             return true;
         }
         if (c == ':' || c == '?') return option_wrong("cast_data", c, argv, optind, err);
+        if (c >= OPT_TASKS) {
+            if (!take_setting(&o->request, list[c - OPT_TASKS].name, optarg, err)) return false;
+            continue;
+        }
         if (!take_option(o, c, optarg, err)) return false;
         o->given |= BIT(c);
     }
@@ -173,10 +210,7 @@ static bool run_generate(Options *o, Err *err) {
     const Task *t = want_task(o->words[1], err);
     if (!t) return false;
     if (!o->request.out) return err_set(err, EX_USAGE, "generate: --out DIR is missing" TRY_HELP);
-    if (o->tsv && !t->export)
-        return err_set(err, EX_USAGE, "--tsv: %s has no such files" TRY_HELP, t->name);
-    return task_generate(t, &o->request, err) && report_splits(t, o->request.out, false, err) &&
-           (!o->tsv || t->export(o->request.out, o->tsv, err));
+    return task_generate(t, &o->request, err) && report_splits(t, o->request.out, false, err);
 }
 
 static bool run_import(Options *o, Err *err) {
@@ -268,16 +302,17 @@ static bool run_verify(Options *o, Err *err) {
 typedef struct Command {
     const char *name;
     bool (*run)(Options *o, Err *err);
+    bool of_task; /* takes the task's own options too */
     unsigned options;
 } Command;
 
 static const Command commands[] = {
-    {"generate", run_generate,
-     BIT(OPT_OUT) | BIT(OPT_SEED) | BIT(OPT_TRAIN) | BIT(OPT_VAL) | BIT(OPT_TEST) | BIT(OPT_TSV) |
+    {"generate", run_generate, true,
+     BIT(OPT_OUT) | BIT(OPT_SEED) | BIT(OPT_TRAIN) | BIT(OPT_VAL) | BIT(OPT_TEST) |
          BIT(OPT_THREADS)},
-    {"import", run_import, BIT(OPT_OUT) | BIT(OPT_SEED)},
-    {"show", run_show, BIT(OPT_INDEX)},
-    {"verify", run_verify, 0},
+    {"import", run_import, true, BIT(OPT_OUT) | BIT(OPT_SEED)},
+    {"show", run_show, false, BIT(OPT_INDEX)},
+    {"verify", run_verify, false, 0},
 };
 
 static bool run(Options *o, Err *err) {
@@ -289,9 +324,12 @@ static bool run(Options *o, Err *err) {
     if (!c)
         return err_set(err, EX_USAGE, "%s: expected generate, import, show or verify" TRY_HELP,
                        o->words[0]);
-    for (const struct option *l = long_options; l->val >= OPT_OUT; l++)
+    for (const struct option *l = fixed_options; l->val >= OPT_OUT; l++)
         if (o->given & ~c->options & BIT(l->val))
             return err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name, l->name);
+    if (o->request.nsettings > 0 && !c->of_task)
+        return err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name,
+                       o->request.settings[0].name);
     lanes_open(o->threads);
     return c->run(o, err);
 }

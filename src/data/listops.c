@@ -264,7 +264,8 @@ static bool generate(const TaskRequest *r, Err *err) {
     bool ok = dataset_write_splits(h.w, r->out, err);
     for (int s = 0; s < SPLITS; s++) dataset_writer_free(h.w[s]);
     mem_free(h.seen.slot);
-    return ok;
+    const char *tsv = task_setting(r, "tsv");
+    return ok && (!tsv || listops_export(r->out, tsv, err));
 }
 
 static void print(const int *tokens, int length, int label) {
@@ -280,6 +281,11 @@ static bool check(const int *tokens, int length, int label, Err *err) {
                    value);
 }
 
+static const TaskOption options[] = {
+    {"tsv", "DIR", "also write basic_{train,val,test}.tsv there, as LRA's program does", false},
+    {0},
+};
+
 const Task task_listops = {
     .name = "listops",
     .title = "the value of a nested expression of MIN, MAX, MED and SM over digits",
@@ -291,10 +297,10 @@ const Task task_listops = {
     .source = "basic_train.tsv, basic_val.tsv and basic_test.tsv of the Long Range Arena's release",
     .archive = "lra_release/lra_release/listops-1000",
     .url = "https://storage.googleapis.com/long-range-arena/lra_release.gz",
+    .options = options,
     .words = listops_words,
     .import = listops_import,
     .generate = generate,
-    .export = listops_export,
     .recognise = listops_recognise,
     .print = print,
     .check = check,

@@ -10,10 +10,11 @@
 #include "core/log.h"
 #include "data/dataset.h"
 
-extern const Task task_custom, task_image, task_listops, task_retrieval, task_text;
+extern const Task task_custom, task_image, task_listops, task_pathfinder, task_pathx,
+    task_retrieval, task_text;
 
-const Task *const task_table[] = {&task_listops, &task_text,   &task_retrieval,
-                                  &task_image,   &task_custom, NULL};
+const Task *const task_table[] = {&task_listops,    &task_text,  &task_retrieval, &task_image,
+                                  &task_pathfinder, &task_pathx, &task_custom,    NULL};
 
 /* Data of one's own. */
 const Task task_custom = {
@@ -57,8 +58,31 @@ static void describe_way(const Task *t, const char *dir, char *buf, size_t size)
                  "and test.safetensors");
 }
 
+const char *task_setting(const TaskRequest *r, const char *name) {
+    for (int i = r->nsettings - 1; i >= 0; i--)
+        if (strcmp(r->settings[i].name, name) == 0) return r->settings[i].value;
+    return NULL;
+}
+
+static const TaskOption *find_option(const Task *task, const char *name) {
+    for (const TaskOption *o = task->options; o && o->name; o++)
+        if (strcmp(o->name, name) == 0) return o;
+    return NULL;
+}
+
+static bool check_settings(const Task *task, const TaskRequest *r, bool import, Err *err) {
+    for (int i = 0; i < r->nsettings; i++) {
+        const TaskOption *o = find_option(task, r->settings[i].name);
+        if (o && (o->import || !import)) continue;
+        return err_set(err, EX_USAGE, "%s %s takes no --%s", import ? "import" : "generate",
+                       task->name, r->settings[i].name);
+    }
+    return true;
+}
+
 bool task_import(const Task *task, const TaskRequest *r, Err *err) {
     char way[1024];
+    if (!check_settings(task, r, true, err)) return false;
     if (task->import) return task->import(r, err);
     describe_way(task, r->out, way, sizeof way);
     return err_set(err, EX_USAGE, "%s cannot be imported; %s", task->name, way);
@@ -66,6 +90,7 @@ bool task_import(const Task *task, const TaskRequest *r, Err *err) {
 
 bool task_generate(const Task *task, const TaskRequest *r, Err *err) {
     char way[1024];
+    if (!check_settings(task, r, false, err)) return false;
     if (task->generate) return task->generate(r, err);
     describe_way(task, r->out, way, sizeof way);
     return err_set(err, EX_USAGE, "%s cannot be generated; %s", task->name, way);

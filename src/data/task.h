@@ -7,6 +7,20 @@
 
 #include "core/err.h"
 
+/* An option that a task has beside those of all: --name VALUE. */
+typedef struct TaskOption {
+    const char *name;
+    const char *value; /* what --help calls its value; NULL: it takes none */
+    const char *help;
+    bool import; /* import takes it too, not generate alone */
+} TaskOption;
+
+/* One that was given; its value is "" where it takes none. */
+typedef struct TaskSetting {
+    const char *name, *value;
+} TaskSetting;
+enum { TASK_SETTINGS_MAX = 16 };
+
 /* What `cast_data generate` and `import` were asked for. Every call leaves
  * out/{train,val,test}.safetensors. */
 typedef struct TaskRequest {
@@ -14,6 +28,8 @@ typedef struct TaskRequest {
     const char *out;
     uint64_t seed;
     int train, val, test; /* generate: examples a split; 0: the task's own default */
+    TaskSetting settings[TASK_SETTINGS_MAX];
+    int nsettings;
 } TaskRequest;
 
 enum { TASK_SEED = 1 }; /* what task_prepare uses, and cast_data unless told otherwise */
@@ -28,6 +44,7 @@ typedef struct Task {
     int official[3];    /* examples of train, val and test in the official files; 0: none */
     const char *source; /* the official files that import reads, in words */
     const char *archive, *url; /* what is imported, and where it is; NULL where import is */
+    const TaskOption *options; /* its own ones; the last has no name; NULL: none */
     const char *const *words;  /* what each id stands for; NULL: the id is a value */
     const char *const *labels; /* what each class stands for; NULL: the class is a value */
     bool (*import)(const TaskRequest *r, Err *err);   /* NULL: cannot be imported */
@@ -35,9 +52,6 @@ typedef struct Task {
     /* Whether `dir` looks like this task's official files (for $CAST_DATA/<task>). NULL where
      * import is. */
     bool (*recognise)(const char *dir);
-    /* Writes the prepared splits in `dir` as the official files into `to`, which is made. NULL:
-     * cannot. */
-    bool (*export)(const char *dir, const char *to, Err *err);
     /* Prints one document to standard output as a person reads it, ids of `length` tokens; label -1
      * where the second of a pair is still to come. NULL: as ids. */
     void (*print)(const int *tokens, int length, int label);
@@ -60,7 +74,11 @@ bool task_fits(const Task *task, int vocab, int classes, int per_example);
  * others find it done. */
 bool task_prepare(const Task *task, const char *dir, Err *err);
 
-/* Refuses with what to do instead (EX_USAGE) where the task has no importer, or no generator. */
+/* The value of an option that was given (the last one, if twice), else NULL. */
+const char *task_setting(const TaskRequest *r, const char *name);
+
+/* Refuses with what to do instead (EX_USAGE) where the task has no importer, or no generator, and
+ * settings of options that it has not. */
 bool task_import(const Task *task, const TaskRequest *r, Err *err);
 bool task_generate(const Task *task, const TaskRequest *r, Err *err);
 

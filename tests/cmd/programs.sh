@@ -75,9 +75,9 @@ check "with their header" test "$(head -n 1 "$tmp/tsv/basic_val.tsv")" = $'Sourc
 expect 0 'the official files have 96000, 2000 and 2000' "reads them" "${data[@]}" import listops "$tmp/tsv" --out "$tmp/read"
 hash_shown() { "${data[@]}" show "$1/train.safetensors" | grep 'hash '; }
 check "as they were" test "$(hash_shown "$tmp/read")" = "$(hash_shown "$tmp/again")"
-expect 64 '--tsv: text has no such files|text cannot be generated' "--tsv of a task without" \
+expect 64 'text takes no --tsv|text cannot be generated' "--tsv of a task without" \
     "${data[@]}" generate text --out "$tmp/x" --tsv "$tmp/x"
-expect 64 'import: takes no --tsv' "--tsv of an import" "${data[@]}" import listops "$tmp/tsv" --out "$tmp/x" --tsv "$tmp/x"
+expect 64 '--tsv' "--tsv of an import" "${data[@]}" import listops "$tmp/tsv" --out "$tmp/x" --tsv "$tmp/x"
 
 mkdir -p "$tmp/aclImdb"/{train,test}/{neg,pos} "$tmp/aan"
 for place in "$tmp/aclImdb"/*/*; do printf 'na\xc3\xafve\t\x1b[31m\xff \\\x00\n' >"$place/0_1.txt"; done
@@ -97,6 +97,15 @@ make_data "$tmp/own" custom 9 3 3 20
 expect 0 'train.safetensors: 9 examples' "verifies data of one's own" "${data[@]}" verify "$tmp/own"
 expect 0 '= label [0-9]$' "shows it" "${data[@]}" show "$tmp/own" --index 2
 expect 64 'place data in the prepared form' "but cannot import it" "${data[@]}" import custom "$tmp/own" --out "$tmp/x"
+expect 0 '' "generates Pathfinder, and its official files" "${data[@]}" generate pathfinder --out "$tmp/paths" \
+    --train 30 --val 5 --test 5 --difficulty easy --png "$tmp/tree"
+expect 0 'two snakes' "shows what is there" "${data[@]}" show "$tmp/paths"
+expect 0 '\(label [01]\)' "shows one picture" "${data[@]}" show "$tmp/paths" --index 3
+expect 0 '' "imports these files" "${data[@]}" import pathfinder "$tmp/tree" --out "$tmp/imported"
+expect 0 '' "verifies" "${data[@]}" verify "$tmp/imported"
+expect 64 'listops takes no --side' "an option of another task" "${data[@]}" generate listops --out "$tmp/x" --side 32
+expect 64 'show: takes no --png' "an option of another command" "${data[@]}" show "$tmp/paths" --png "$tmp/x"
+expect 64 '32, 64, 128 or 256' "a side that is none" "${data[@]}" generate pathx --out "$tmp/x" --side 33
 expect 64 '' "no command" "${data[@]}"
 expect 64 'nonsense' "an unknown task" "${data[@]}" generate nonsense --out "$tmp/x"
 expect 66 'nowhere' "import from nowhere" "${data[@]}" import image "$tmp/nowhere" --out "$tmp/x"

@@ -62,7 +62,7 @@ static void test_round_trip(void **state) {
     (void)state;
     lanes_open(1);
     assert_true(task_generate(t, &r, &err));
-    if (!t->export(r.out, scratch("tsv/deeper"), &err)) fail_msg("%s", err.text);
+    if (!listops_export(r.out, scratch("tsv/deeper"), &err)) fail_msg("%s", err.text);
     import_expect("listops", scratch("tsv/deeper"), scratch("read"));
     for (int s = 0; s < SPLITS; s++) {
         Dataset a, b;
@@ -75,21 +75,20 @@ static void test_round_trip(void **state) {
 }
 
 static void test_bad_export(void **state) {
-    const Task *t = task_find("listops");
     Err err;
     (void)state;
     import_expect("listops", make_directory("seven", HEAD "7\t7\r\n"), scratch("sevens"));
-    assert_false(t->export(scratch("nowhere"), scratch("tsv"), &err));
+    assert_false(listops_export(scratch("nowhere"), scratch("tsv"), &err));
     assert_int_equal(err.code, EX_NOINPUT);
     import_write("file", "");
-    assert_false(t->export(scratch("sevens"), scratch("file"), &err));
+    assert_false(listops_export(scratch("sevens"), scratch("file"), &err));
     assert_int_equal(err.code, EX_CANTCREAT);
     const int seven = LISTOPS_DIGIT + 7;
     DatasetWriter *w = dataset_writer("listops", "val", "a test", LISTOPS_VOCAB, 10, false);
     dataset_add_example(w, 6, dataset_add_document(w, &seven, 1), -1);
     assert_true(dataset_write(w, scratch("sevens/val.safetensors"), &err));
     dataset_writer_free(w);
-    assert_false(t->export(scratch("sevens"), scratch("wrong"), &err));
+    assert_false(listops_export(scratch("sevens"), scratch("wrong"), &err));
     assert_int_equal(err.code, EX_DATAERR);
     assert_non_null(strstr(err.text, "val.safetensors: example 0: its label is not"));
     assert_false(file_exists(scratch("wrong/basic_val.tsv")));
@@ -179,7 +178,7 @@ static void test_official_rows(void **state) {
     import_open(&d, scratch("out_official"), SPLIT_VAL);
     assert_int_equal(d.examples, 100);
     dataset_close(&d);
-    assert_true(task_find("listops")->export(scratch("out_official"), scratch("rows"), &err));
+    assert_true(listops_export(scratch("out_official"), scratch("rows"), &err));
     for (int s = 0; s < SPLITS; s++) {
         char name[64];
         snprintf(name, sizeof name, "rows/%s", files[s]);

@@ -1,0 +1,38 @@
+/* Pathfinder's official files: imgs/<batch>/sample_<number>.png, and metadata/<batch>.npy with a
+ * row an image, of which the folder (first), the file (second) and the label (fourth) are read.
+ * Metadata is text (LRA's release: fields between single blanks) or NumPy's binary table of strings
+ * (what the generator writes), whatever the name says.
+ *
+ * They are read from a directory or from a tar archive that holds them. Only names of this form are
+ * ever opened. */
+#ifndef DATA_PATHFINDER_TREE_H
+#define DATA_PATHFINDER_TREE_H
+
+#include <stdint.h>
+
+#include "io/file.h"
+
+#define PATHFINDER_HARD "curv_contour_length_14"
+
+typedef struct TreeSample {
+    int batch, number, label;
+} TreeSample;
+
+typedef struct Tree Tree;
+
+/* Reads the metadata, batches in the order of their numbers. `from` is a directory with imgs and
+ * metadata, one that holds such a directory called PATHFINDER_HARD, or an archive. In an archive
+ * with several, pathfinder<side>/PATHFINDER_HARD is taken. */
+Tree *tree_open(const char *from, int side, Err *err);
+void tree_close(Tree *t);
+int tree_count(const Tree *t);
+TreeSample tree_sample(const Tree *t, int i);
+
+/* An image's pixels (side,side). *empty: its file has no byte, as one in LRA's release has; then
+ * there are none. */
+bool tree_pixels(Tree *t, int i, unsigned char *pixels, bool *empty, Err *err);
+
+/* The directory in which imgs and metadata are, at or under `from`. */
+bool tree_locate(char buf[FILE_PATH_MAX], const char *from);
+
+#endif

@@ -1,0 +1,106 @@
+#include "io/png.h"
+
+#include <errno.h>
+#include <png.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CHUNK_CACHE = 4, CHUNK_BYTES = 1 << 16, HEADER = 33 };
+
+/* What libpng hands back to our functions. */
+typedef struct Source {
+    const unsigned char *bytes;
+    size_t size, at;
+    const char *name;
+    Err *err;
+} Source;
+
+static void on_error(png_structp png, png_const_charp text) {
+    Source *s = png_get_error_ptr(png);
+    err_set(s->err, EX_DATAERR, "%s: no whole PNG image: byte %zu of %zu: %s", s->name, s->at,
+            s->size, text);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp text) {
+    (void)png;
+    (void)text;
+}
+
+static void read_bytes(png_structp png, png_bytep to, size_t want) {
+    Source *s = png_get_io_ptr(png);
+    if (want > s->size - s->at) png_error(png, "the data break off");
+    memcpy(to, s->bytes + s->at, want);
+    s->at += want;
+}
+
+/* The header is looked at before libpng does, because it would only say that it is not valid. Where
+ * this is no header, libpng says what it is. */
+static bool check_header(const Source *s, int width, int height) {
+    const unsigned char *p = s->bytes;
+    if (s->size < HEADER || png_sig_cmp(p, 0, 8) != 0 || memcmp(p + 12, "IHDR", 4) != 0)
+        return true;
+    uint32_t w = png_get_uint_32(p + 16), h = png_get_uint_32(p + 20);
+    int depth = p[24], colour = p[25], interlace = p[28];
+    if (w == (uint32_t)width && h == (uint32_t)height && depth == 8 &&
+        colour == PNG_COLOR_TYPE_GRAY && interlace == PNG_INTERLACE_NONE)
+        return true;
+    return err_set(s->err, EX_DATAERR,
+                   "%s: %lu x %lu pixels of %d bits, colour type %d%s; expected %d x %d of 8 bits, "
+                   "grey (type 0), not interlaced",
+                   s->name, (unsigned long)w, (unsigned long)h, depth, colour,
+                   interlace ? ", interlaced" : "", width, height);
+}
+
+static void read_image(png_structp png, png_infop info, unsigned char *grey, int width,
+                       int height) {
+    png_set_user_limits(png, (png_uint_32)width, (png_uint_32)height);
+    png_set_chunk_cache_max(png, CHUNK_CACHE);
+    png_set_chunk_malloc_max(png, CHUNK_BYTES);
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+    png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+    png_set_benign_errors(png, 0);
+    png_read_info(png, info);
+    for (int y = 0; y < height; y++) png_read_row(png, grey + (size_t)y * (size_t)width, NULL);
+    png_read_end(png, NULL);
+}
+
+bool png_grey_decode(unsigned char *grey, int width, int height, const void *bytes, size_t size,
+                     const char *name, Err *err) {
+    Source s = {.bytes = bytes, .size = size, .name = name, .err = err};
+    if (!check_header(&s, width, height)) return false;
+    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    if (!info) {
+        png_destroy_read_struct(&png, NULL, NULL);
+        return err_set(err, EX_OSERR, "%s: out of memory", name);
+    }
+    if (setjmp(png_jmpbuf(png))) {
+        png_destroy_read_struct(&png, &info, NULL);
+        return false;
+    }
+    png_set_read_fn(png, &s, read_bytes);
+    read_image(png, info, grey, width, height);
+    png_destroy_read_struct(&png, &info, NULL);
+    return true;
+}
+
+bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err) {
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)width,
+                       .height = (png_uint_32)height,
+                       .format = PNG_FORMAT_GRAY};
+    FILE *f = fopen(path, "wb");
+    if (!f) return err_set(err, EX_CANTCREAT, "%s: cannot be created: %s", path, strerror(errno));
+    errno = 0;
+    bool ok = png_image_write_to_stdio(&image, f, 0, grey, width, NULL) != 0;
+    int why = errno;
+    if (fclose(f) != 0 && ok) {
+        ok = false;
+        why = errno;
+    }
+    if (ok) return true;
+    return err_set(err, EX_IOERR, "%s: cannot be written: %s", path,
+                   why ? strerror(why) : image.message);
+}

@@ -1,0 +1,21 @@
+/* 8-bit grey PNG images of a known size, through libpng.
+ *
+ * Meant for files from elsewhere: anything but the expected size, 8 bits, grey and not interlaced
+ * is refused before memory is taken; chunks that the pixels do not need are passed over, whatever
+ * they hold; a wrong checksum in any chunk, data that break off, and pixel data too many or too few
+ * are errors (EX_DATAERR). */
+#ifndef IO_PNG_H
+#define IO_PNG_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+
+/* Decodes a file's bytes into grey (height,width); `name` is for messages. */
+bool png_grey_decode(unsigned char *grey, int width, int height, const void *bytes, size_t size,
+                     const char *name, Err *err);
+
+/* Writes a file that other programs read; not atomically (EX_CANTCREAT, EX_IOERR). */
+bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err);
+
+#endif
