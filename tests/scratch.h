@@ -84,4 +84,21 @@ static inline unsigned char *scratch_read(const char *path, size_t *size) {
     return data;
 }
 
+/* $CAST_DATA is `value` (NULL: not set) until scratch_data_back. */
+static char scratch_data_before[1024];
+static inline void scratch_data(const char *value) {
+    const char *was = getenv("CAST_DATA");
+    snprintf(scratch_data_before, sizeof scratch_data_before, "%s", was ? was : "");
+    if (value)
+        setenv("CAST_DATA", value, 1);
+    else
+        unsetenv("CAST_DATA");
+}
+static inline void scratch_data_back(void) {
+    if (scratch_data_before[0])
+        setenv("CAST_DATA", scratch_data_before, 1);
+    else
+        unsetenv("CAST_DATA");
+}
+
 #endif

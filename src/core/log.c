@@ -77,6 +77,22 @@ void log_progress(bool keep, const char *fmt, ...) {
     va_end(ap);
 }
 
+LogCount log_count_start(const char *what, const char *things) {
+    const double now = clock_seconds();
+    return (LogCount){what, things, now, now};
+}
+
+void log_count(LogCount *c, int done, int total) {
+    enum { KEEP_SECONDS = 10 };
+    char left[32] = "unknown";
+    const double now = clock_seconds();
+    const bool keep = now - c->kept >= KEEP_SECONDS;
+    if (keep) c->kept = now;
+    if (done > 0) format_duration(left, sizeof left, (now - c->started) / done * (total - done));
+    log_progress(keep, "%s: %d of %d %s (%d %%), %s left", c->what, done, total, c->things,
+                 (int)(100.0 * done / total), left);
+}
+
 void log_progress_end(void) {
     if (progress_open) fputc('\n', stderr);
     progress_open = false;

@@ -15,6 +15,14 @@ void log_progress(bool keep, const char *fmt, ...) __attribute__((format(printf,
 /* Ends the progress line, so that other output starts on a line of its own. */
 void log_progress_end(void);
 
+/* "listops: 500 of 2000 expressions (25 %), 12 s left" as progress, kept every 10 seconds. */
+typedef struct LogCount {
+    const char *what, *things;
+    double started, kept;
+} LogCount;
+LogCount log_count_start(const char *what, const char *things);
+void log_count(LogCount *c, int done, int total);
+
 bool log_is_terminal(void);
 /* An ANSI sequence when colour is on, "" otherwise: "1" bold, "2" faint, "0" reset, "31" to "34"
  * and "36" colours. */

@@ -67,6 +67,24 @@ uint32_t rng_below(RngKey key, uint64_t i, uint32_t n) {
     return (uint32_t)((high + (low >> 32)) >> 32);
 }
 
+RngStream rng_stream(RngKey key, uint64_t index) {
+    return (RngStream){
+        .key = key, .counter = {0, (uint32_t)index, (uint32_t)(index >> 32), 0}, .used = 4};
+}
+
+uint32_t rng_stream_u32(RngStream *s) {
+    if (s->used == 4) {
+        rng_philox(s->word, s->counter, s->key.k);
+        s->counter[0]++;
+        s->used = 0;
+    }
+    return s->word[s->used++];
+}
+
+uint32_t rng_stream_below(RngStream *s, uint32_t n) {
+    return (uint32_t)((uint64_t)rng_stream_u32(s) * n >> 32);
+}
+
 void rng_fill_normal(real *out, int64_t n, RngKey key, double mean, double std) {
     const double two_pi = 6.283185307179586;
     for (int64_t i = 0; i < n; i++) {

@@ -25,6 +25,18 @@ uint64_t rng_u64(RngKey key, uint64_t i);
 double rng_uniform(RngKey key, uint64_t i);
 uint32_t rng_below(RngKey key, uint64_t i, uint32_t n);
 
+/* Words one after another, for programs that cannot number their draws; streams of one key are told
+ * apart by `index`. At most 2^34 words. */
+typedef struct RngStream {
+    RngKey key;
+    uint32_t counter[4], word[4];
+    int used;
+} RngStream;
+RngStream rng_stream(RngKey key, uint64_t index);
+uint32_t rng_stream_u32(RngStream *s);
+/* Uniform in 0..n-1 up to a bias of n / 2^32. */
+uint32_t rng_stream_below(RngStream *s, uint32_t n);
+
 /* out[i] = mean + std * N(0,1) by Box-Muller; out[i] uniform in [-a,a). Element i depends on i
  * alone. */
 void rng_fill_normal(real *out, int64_t n, RngKey key, double mean, double std);

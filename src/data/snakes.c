@@ -73,25 +73,6 @@ void snakes_close(Snakes *s) {
     mem_free(s);
 }
 
-/* An image's random words, in the order of their use. */
-typedef struct Stream {
-    RngKey key;
-    uint32_t counter[4], word[4];
-    int used;
-} Stream;
-
-static uint32_t draw(Stream *s) {
-    if (s->used == 4) {
-        rng_philox(s->word, s->counter, s->key.k);
-        if (++s->counter[0] == 0) s->counter[1]++;
-        s->used = 0;
-    }
-    return s->word[s->used++];
-}
-
-/* Uniform in 0..n-1 up to a bias of n / 2^32. */
-static int draw_below(Stream *s, int n) { return (int)((uint64_t)draw(s) * (uint32_t)n >> 32); }
-
 /* A stroke in place: its centre, and how bright it is. */
 typedef struct Placed {
     const Stroke *stroke;
@@ -109,7 +90,7 @@ typedef struct Snake {
 typedef struct Work {
     const SnakeStyle *style;
     const Paddles *paddles;
-    Stream stream;
+    RngStream stream; /* the image's, in the order of use */
     int stride;
     size_t bytes;
     uint8_t *fresh;         /* what is taken before the first paddle */
@@ -118,6 +99,8 @@ typedef struct Work {
     int nplaced;
     uint8_t spare[2 * STAMP_BYTES];
 } Work;
+
+static int below(Work *w, int n) { return (int)rng_stream_below(&w->stream, (uint32_t)n); }
 
 static uint8_t *taken_at(const Work *w, int y, int x) {
     return w->taken + (ptrdiff_t)(y + EDGE_Y) * w->stride + x + EDGE_X;
@@ -213,7 +196,8 @@ static bool extend(Work *w, Snake *s, double contrast) {
     }
     if (total < 1e-4f * FULL) return false;
     for (int try = 0; try < TRIES; try++) {
-        double at = draw(&w->stream) * 0x1p-32 * total; /* below total: no float could say so */
+        double at =
+            rng_stream_u32(&w->stream) * 0x1p-32 * total; /* below total: no float could say so */
         int i = 0;
         while (chance[i] <= at) i++;
         const Arm *a = &p->arm[h->turns[i].arm];
@@ -242,10 +226,10 @@ static bool begin(Work *w, Snake *s, int degree, int y, int x, double contrast) 
 
 static bool begin_first(Work *w, Snake *s, double contrast) {
     for (int try = 0; try < TRIES; try++) {
-        int degree = draw_below(&w->stream, DEGREES);
+        int degree = below(w, DEGREES);
         const Opening *o = &w->paddles->opening[degree];
         if (o->nstarts == 0) return false;
-        int cell = o->starts[draw_below(&w->stream, o->nstarts)], side = w->style->side;
+        int cell = o->starts[below(w, o->nstarts)], side = w->style->side;
         if (begin(w, s, degree, cell / side, cell % side, contrast)) return true;
     }
     return false;
@@ -255,8 +239,8 @@ static bool begin_first(Work *w, Snake *s, double contrast) {
 static bool begin_second(Work *w, Snake *s, const Snake *first, double contrast) {
     const double pi = 3.14159265358979323846;
     for (int try = 0; try < TRIES; try++) {
-        int degree = draw_below(&w->stream, DEGREES);
-        double around = draw_below(&w->stream, DEGREES) * pi / 180;
+        int degree = below(w, DEGREES);
+        double around = below(w, DEGREES) * pi / 180;
         int y = (int)nearbyint(first->origin_y + w->style->seed_distance * sin(around));
         int x = (int)nearbyint(first->origin_x + w->style->seed_distance * cos(around));
         if (begin(w, s, degree, y, x, contrast)) return true;
@@ -359,12 +343,12 @@ static bool begin_distractor(Work *w, Snake *s) {
     if (100 * (side * side - count_bits(&blocked, side)) < side * side) return false;
     frame(&blocked, side);
     for (int try = 0; try < TRIES; try++) {
-        int degree = draw_below(&w->stream, DEGREES), y, x;
+        int degree = below(w, DEGREES), y, x;
         if (!w->paddles->opening[degree].usable) return false;
         list_free(&open, &blocked, &w->paddles->opening[degree], side);
         int n = count_bits(&open, side);
         if (n == 0) return false;
-        find_bit(&open, draw_below(&w->stream, n), &y, &x);
+        find_bit(&open, below(w, n), &y, &x);
         if (begin(w, s, degree, y, x, w->style->contrast)) return true;
     }
     return false;
@@ -444,7 +428,7 @@ static Work *work_open(const Snakes *s, RngKey key) {
     Work *w = mem_alloc(1, sizeof *w);
     int side = s->style.side, padding = s->style.padding;
     w->style = &s->style;
-    w->stream = (Stream){.key = key, .used = 4};
+    w->stream = rng_stream(key, 0);
     w->stride = side + 2 * EDGE_X;
     w->bytes = (size_t)(side + 2 * EDGE_Y) * (size_t)w->stride;
     w->fresh = mem_alloc(w->bytes, 1);
@@ -468,11 +452,11 @@ static void work_close(Work *w) {
 void snakes_draw(const Snakes *s, uint64_t seed, uint64_t index, uint8_t *pixels,
                  SnakeFacts *facts) {
     Work *w = work_open(s, rng_fold(rng_fold_name(rng_key(seed), "pathfinder"), index));
-    int n = s->style.side * s->style.side, from = draw_below(&w->stream, 2);
+    int n = s->style.side * s->style.side, from = below(w, 2);
     double *image = mem_alloc((size_t)n, sizeof *image);
     Snake snake[2];
-    *facts = (SnakeFacts){.label = draw_below(&w->stream, 2)};
-    w->paddles = s->paddles[draw_below(&w->stream, 2)];
+    *facts = (SnakeFacts){.label = below(w, 2)};
+    w->paddles = s->paddles[below(w, 2)];
     facts->margin = w->paddles->margin;
     do facts->attempts++;
     while (!grow_pair(w, snake));

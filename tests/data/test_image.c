@@ -264,12 +264,9 @@ static void test_hostile_archive(void **state) {
 static void test_prepare_from_cast_data(void **state) {
     Err err = {0};
     (void)state;
-    char before[1024];
-    const char *was = getenv("CAST_DATA");
-    snprintf(before, sizeof before, "%s", was ? was : "");
     scratch_mkdir("official");
     write_directory("official/image", COLOUR);
-    setenv("CAST_DATA", scratch("official"), 1);
+    scratch_data(scratch("official"));
     if (!task_prepare(task_find("image"), scratch("made"), &err)) fail_msg("%s", err.text);
     expect_import(scratch("made"), COLOUR);
     /* As a preparation leaves it that was interrupted: made again. */
@@ -277,10 +274,7 @@ static void test_prepare_from_cast_data(void **state) {
     unlink(scratch("made/val.safetensors"));
     assert_true(task_prepare(task_find("image"), scratch("made"), &err));
     expect_import(scratch("made"), COLOUR);
-    if (was)
-        setenv("CAST_DATA", before, 1);
-    else
-        unsetenv("CAST_DATA");
+    scratch_data_back();
 }
 
 /* $CAST_DATA/samples: 500 official records and what TensorFlow makes of them. */

@@ -348,18 +348,12 @@ static void test_bad_images(void **state) {
 static void test_prepare_from_cast_data(void **state) {
     Err err = {0};
     (void)state;
-    char before[1024];
-    const char *was = getenv("CAST_DATA");
-    snprintf(before, sizeof before, "%s", was ? was : "");
     scratch_mkdir("official");
     write_tree("official/pathfinder", TABLE);
-    setenv("CAST_DATA", scratch("official"), 1);
+    scratch_data(scratch("official"));
     if (!task_prepare(task_find("pathfinder"), scratch("prepared"), &err)) fail_msg("%s", err.text);
     expect_import(scratch("prepared"), -1);
-    if (was)
-        setenv("CAST_DATA", before, 1);
-    else
-        unsetenv("CAST_DATA");
+    scratch_data_back();
 }
 
 /* $CAST_DATA/samples: images of the official program, with metadata as text and as a table. */
