@@ -14,21 +14,25 @@ typedef real Wide __attribute__((vector_size(64)));
 typedef real Middle __attribute__((vector_size(32)));
 typedef real Narrow __attribute__((vector_size(16)));
 
+/* A value that the compiler can neither know nor drop: given x = 1 it would find 0.999 x + 0.001 =
+ * 1 and leave that chain out. */
+#define OPAQUE(x) __asm__ volatile("" : "+m"(x))
+
 /* `chains` independent multiply-adds in flight, CHAIN of them one after the other; returns flops.
  */
 #define FMA_KERNEL(name, type, chains)                                                             \
     static double name(void) {                                                                     \
         type x[chains], scale = (type){0} + REAL(0.999), shift = (type){0} + REAL(0.001);          \
         for (int i = 0; i < (chains); i++) x[i] = (type){0} + (real)i;                             \
+        OPAQUE(x);                                                                                 \
+        OPAQUE(scale);                                                                             \
+        OPAQUE(shift);                                                                             \
         for (int n = 0; n < CHAIN; n++) {                                                          \
             for (int i = 0; i < (chains); i++) x[i] = x[i] * scale + shift;                        \
         }                                                                                          \
-        for (int i = 0; i < (chains); i++) keep((const real *)&x[i]);                              \
+        OPAQUE(x);                                                                                 \
         return 2.0 * CHAIN * (chains) * (double)(sizeof(type) / sizeof(real));                     \
     }
-
-/* A result that is used cannot be optimised away. */
-static void keep(const real *x) { __asm__ volatile("" ::"r"(x) : "memory"); }
 
 FMA_KERNEL(wide_8, Wide, 8)
 FMA_KERNEL(wide_12, Wide, 12)
