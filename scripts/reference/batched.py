@@ -1,6 +1,9 @@
 """The same model for speed: whole batches of equally long sequences, no Python loop over tokens,
 clusters or sequences. This is what PyTorch is timed with; a test holds it to `model.py`.
 
+Two forms: what one writes first, the equations on a batch as they stand (`plain`), and, by default,
+as fast as we know how to.
+
 It reads the parameters of a `model.Model`, whose formulas it follows by step number. Among equal
 scores torch.topk promises no order, which is the one liberty taken with the specification.
 
@@ -152,6 +155,52 @@ def cast_attention(attn: CastAttention, x: Tensor) -> Tensor:
     return attn.o(result.view(B, N, d))
 
 
+def plain_cast_attention(attn: CastAttention, x: Tensor) -> Tensor:
+    """The equations as they stand, of clusters that are all full: nothing fused or rearranged."""
+    B, N, d = x.shape
+    C = attn.surrogate.shape[0]
+    config = attn.config.attention
+    f = ATTENTION_FN[config.attention_fn]
+    tau = math.sqrt(d // attn.heads)
+
+    # Steps 1 to 4.
+    q, k, v = (linear(x).unflatten(-1, (attn.heads, -1)) for linear in (attn.q, attn.key, attn.v))
+    phi = attn.phi(x)
+    a_q = torch.einsum("bnhe,che->bnhc", q, attn.surrogate)
+    a_k = torch.einsum("bnhe,che->bnhc", k, attn.surrogate)
+    with torch.no_grad():
+        gate = torch.sigmoid(phi)
+        scores = gate * f(a_q / tau, -1).sum(2) + (1 - gate) * f(a_k / tau, -1).sum(2)
+        size = cluster_size(attn.config, N)
+        tokens, filled = MECHANISM[config.mechanism](scores.transpose(1, 2).contiguous(), size)
+        if filled is not None and not filled.all():
+            raise ValueError("the plain form wants full clusters: choose sizes so that C k <= N")
+        held = x.new_zeros(B, C, N).scatter(2, tokens, 1.0)
+    batch = torch.arange(B)[:, None, None]
+
+    # Steps 5 to 8.
+    q_c, k_c, v_c = (y[batch, tokens] for y in (q, k, v))  # [B, C, k, h, e]
+    similarity = torch.einsum("bcihe,bcjhe->bchij", q_c, k_c)
+    intra = torch.einsum("bchij,bcjhe->bcihe", f(similarity / tau, -1), v_c)
+    a_k = (a_k * softplus1(-phi).unsqueeze(-1)).permute(0, 3, 1, 2)  # [B, C, N, h]
+    weight = f(a_k.gather(2, tokens[..., None].expand(-1, -1, -1, attn.heads)) / tau, 2)
+    summary = torch.einsum("bcih,bcihe->bche", weight, v_c)
+    mix = f(a_q * softplus1(phi).unsqueeze(-1) / tau, -1)  # [B, N, h, C]
+    result = torch.zeros_like(v)
+    if config.summaries:
+        outside = mix * (1 - held).transpose(1, 2)[:, :, None]
+        result = torch.einsum("bnhc,bche->bnhe", outside, summary)
+    if config.intra:
+        share = mix.permute(0, 3, 1, 2)  # [B, C, N, h]
+        share = share.gather(2, tokens[..., None].expand(-1, -1, -1, attn.heads))
+        where = tokens.flatten(1)[..., None].expand(-1, -1, d)
+        exchange = (share[..., None] * intra).flatten(3).flatten(1, 2)  # [B, C k, d]
+        result = result.flatten(2).scatter_add(1, where, exchange)
+
+    # Step 9.
+    return attn.o(result.reshape(B, N, d))
+
+
 def attend_inside(
     attention_fn: str, q: Tensor, k: Tensor, v: Tensor, filled: Tensor | None
 ) -> Tensor:
@@ -168,6 +217,7 @@ def attend_inside(
 
 
 ATTENTION = {"cast": cast_attention, "full": full_attention, "naive": naive_attention}
+PLAIN = {"cast": plain_cast_attention, "full": naive_attention, "naive": naive_attention}
 
 
 def norm(module: torch.nn.Module, x: Tensor) -> Tensor:
@@ -190,8 +240,8 @@ def norm(module: torch.nn.Module, x: Tensor) -> Tensor:
     return module(x)
 
 
-def block_forward(block: Block, x: Tensor) -> Tensor:
-    attend = ATTENTION[block.config.attention.type]
+def block_forward(block: Block, x: Tensor, plain: bool) -> Tensor:
+    attend = (PLAIN if plain else ATTENTION)[block.config.attention.type]
     if block.config.pre_norm:
         x = x + block.drop(attend(block.attn, norm(block.norm1, x)))
         return x + block.ffn(norm(block.norm2, x))
@@ -199,7 +249,7 @@ def block_forward(block: Block, x: Tensor) -> Tensor:
     return norm(block.norm2, x + block.ffn(x))
 
 
-def logits(model: Model, tokens: Tensor) -> Tensor:
+def logits(model: Model, tokens: Tensor, plain: bool = False) -> Tensor:
     """tokens [B, N], or [B, 2, N] for pairs, all of full length, to [B, classes]."""
     m = model.config.model
     x = model.tok(tokens.flatten(0, -2))
@@ -209,7 +259,7 @@ def logits(model: Model, tokens: Tensor) -> Tensor:
     if m.d_emb != m.d:
         x = model.proj(x)
     for block in model.blocks:
-        x = block_forward(block, x)
+        x = block_forward(block, x, plain)
     if m.pre_norm:
         x = norm(model.last, x)
     return model.head(x[:, 0] if m.pooling == "cls" else x.mean(1))

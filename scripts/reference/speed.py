@@ -2,7 +2,7 @@
 """Times the training step of PyTorch (batched.py) and of `cast_bench` on one config, in turn.
 
     speed.py CONFIG [key=value ...] [--threads 2] [--rounds 5] [--bench ./cast_bench]
-             [--torch-only] [--json]
+             [--plain] [--torch-only] [--json]
 
 A step is forward, backward, clipping and AdamW in float32 on a batch of random tokens, all
 `max_length` long (the data is random, the work is not: no value of a token makes a step cheaper).
@@ -17,7 +17,8 @@ worthless. A round in which other processes used over 0.1 cores is therefore thr
 repeated, and if that does not help, there is no result.
 
 PyTorch is used as well as we know how to: fused attention, norms, GELU and AdamW, clusters as one
-batch. Tried without gain on CPU: one matrix product for q, k and v, torch.compile.
+batch. Tried without gain on CPU: one matrix product for q, k and v, torch.compile. With --plain it
+is used as one first writes it: the equations on a batch as they stand, and AdamW's default form.
 """
 
 import argparse
@@ -41,7 +42,9 @@ QUIET_CORES = 0.1
 ATTEMPTS = 20
 
 
-def torch_round(path: str, overrides: list[str], threads: int, seconds: float) -> dict:
+def torch_round(
+    path: str, overrides: list[str], threads: int, seconds: float, plain: bool
+) -> dict:
     """One round of PyTorch, in the process that measures it."""
     import torch
     import torch.nn.functional as F
@@ -63,14 +66,18 @@ def torch_round(path: str, overrides: list[str], threads: int, seconds: float) -
         for decay, rate in ((True, train.weight_decay), (False, 0.0))
     ]
     optimiser = torch.optim.AdamW(
-        groups, lr=train.lr, betas=(train.beta1, train.beta2), eps=train.eps, fused=True
+        groups,
+        lr=train.lr,
+        betas=(train.beta1, train.beta2),
+        eps=train.eps,
+        fused=None if plain else True,
     )
     pair = (2,) if shape.documents == 2 else ()
     tokens = torch.randint(shape.vocab, (train.batch, *pair, config.model.max_length))
     labels = torch.randint(shape.classes, (train.batch,))
 
     def step() -> None:
-        F.cross_entropy(batched.logits(model, tokens), labels).backward()
+        F.cross_entropy(batched.logits(model, tokens, plain), labels).backward()
         if train.clip:
             torch.nn.utils.clip_grad_norm_(trained.values(), train.clip)
         optimiser.step()
@@ -155,12 +162,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0, help="per round of PyTorch")
     parser.add_argument("--bench", type=Path, default=ROOT / "cast_bench")
+    parser.add_argument("--plain", action="store_true", help="PyTorch as one first writes it")
     parser.add_argument("--torch-only", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one-torch-round", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_intermixed_args()
     if args.one_torch_round:
-        print(json.dumps(torch_round(args.config, args.overrides, args.threads, args.seconds)))
+        one = torch_round(args.config, args.overrides, args.threads, args.seconds, args.plain)
+        print(json.dumps(one))
         return
     if not args.torch_only and not args.bench.is_file():
         raise SystemExit(
@@ -170,6 +179,7 @@ def main() -> None:
 
     common = [args.config, *args.overrides, "--threads", str(args.threads)]
     ours = [sys.executable, __file__, *common, "--one-torch-round", "--seconds", str(args.seconds)]
+    ours += ["--plain"] if args.plain else []
     commands = {"torch": ours}
     if not args.torch_only:
         commands["cast"] = [str(args.bench.resolve()), *common, "--json"]

@@ -81,9 +81,17 @@ def test_gradients_of_variants() -> None:
 
 
 def assert_batched_equals(case: cases.Case, model: Model, batch: dict[str, Tensor]) -> None:
+    assert_form_equals(case, model, batch, False)
+    if case.config.model.attention.mechanism == "topk":
+        assert_form_equals(case, model, batch, True)
+
+
+def assert_form_equals(
+    case: cases.Case, model: Model, batch: dict[str, Tensor], plain: bool
+) -> None:
     expected, _ = step(model, read_batch(batch))
     model.zero_grad()
-    logits = batched.logits(model, batch["tokens"].long())
+    logits = batched.logits(model, batch["tokens"].long(), plain)
     F.cross_entropy(logits, batch["labels"].long()).backward()
     largest = max(t.abs().max() for name, t in expected.items() if name.startswith("grad."))
     assert torch.allclose(logits, expected["logits"], rtol=1e-10, atol=1e-10), case
