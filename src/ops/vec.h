@@ -78,18 +78,17 @@ static inline Vec vec_fill(Vec v, int left, real other) {
     return v;
 }
 
-/* Halves of a vector, to reduce it in a fixed order: upper onto lower. */
+/* Halves of a vector, to reduce it in a fixed order: upper onto lower. Copied from its address they
+ * would keep the vector, a loop's sum, in memory. */
 typedef real VecHalf __attribute__((vector_size(32)));
-static inline VecHalf vec_lower(Vec v) {
-    VecHalf h;
-    memcpy(&h, &v, sizeof h);
-    return h;
-}
-static inline VecHalf vec_upper(Vec v) {
-    VecHalf h;
-    memcpy(&h, (const char *)&v + sizeof h, sizeof h);
-    return h;
-}
+#ifdef REAL_DOUBLE
+#define VEC_HALF(v, at) __builtin_shufflevector(v, v, at, at + 1, at + 2, at + 3)
+#else
+#define VEC_HALF(v, at)                                                                            \
+    __builtin_shufflevector(v, v, at, at + 1, at + 2, at + 3, at + 4, at + 5, at + 6, at + 7)
+#endif
+static inline VecHalf vec_lower(Vec v) { return VEC_HALF(v, 0); }
+static inline VecHalf vec_upper(Vec v) { return VEC_HALF(v, VEC / 2); }
 
 /* The sum of all elements. */
 static inline real vec_sum(Vec v) {
