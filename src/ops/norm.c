@@ -121,18 +121,13 @@ void batchnorm_add_squares(real *restrict squares, const real *restrict x,
     }
 }
 
-static inline void batch_normalise(real *y, const real *x, const real *mean, const real *rstd,
-                                   const real *g, const real *b, int left) {
-    const Vec xhat = (vec_load(x, left) - vec_load(mean, left)) * vec_load(rstd, left);
-    vec_store(y, vec_load(g, left) * xhat + vec_load(b, left), left);
-}
-
-void batchnorm_apply(real *y, const real *x, const real *mean, const real *rstd, const real *g,
-                     const real *b, int rows, int d) {
+void batchnorm_apply(real *y, const real *x, const real *restrict mean, const real *restrict rstd,
+                     const real *restrict g, const real *restrict b, int rows, int d) {
     for (int r = 0; r < rows; r++) {
         const real *xr = row_of(x, r, d);
         real *yr = y + (size_t)r * (size_t)d;
-        EACH_VEC(d, batch_normalise(yr + i, xr + i, mean + i, rstd + i, g + i, b + i, left));
+#pragma omp simd
+        for (int j = 0; j < d; j++) yr[j] = g[j] * ((xr[j] - mean[j]) * rstd[j]) + b[j];
     }
 }
 
