@@ -1,4 +1,4 @@
-/* metrics.jsonl when a run goes on: what was written after the checkpoint will be written again. */
+/* What a run that goes on reads from metrics.jsonl, which is only ever appended to. */
 #ifndef TRAIN_HISTORY_H
 #define TRAIN_HISTORY_H
 
@@ -6,10 +6,9 @@
 
 #include "core/err.h"
 
-/* Keeps the lines of kind "train" up to `update` and of kind "val" up to `evaluated`, and drops all
- * others: what comes after the checkpoint, final tests, and lines torn by a crash. *seconds becomes
- * the training time that the last line kept tells, 0 without one. A missing file is an empty one.
- */
-bool history_trim(const char *path, int64_t update, int64_t evaluated, double *seconds, Err *err);
+/* *seconds becomes the training time that the last line of kind "train" up to `update` tells, 0
+ * without one. Lines of later updates, which an earlier process wrote after its last checkpoint,
+ * stay and come again: readers take the last line of a step. A missing file is an empty one. */
+bool history_seconds(const char *path, int64_t update, double *seconds, Err *err);
 
 #endif

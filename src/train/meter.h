@@ -15,6 +15,9 @@
  *   kind "val", step, epoch, accuracy, loss, count (of examples), seconds (that it took)
  * and two at the end of the run:
  *   kind "test", step and epoch (of these weights), which ("last" or "best"), accuracy, loss, count
+ * The file is only ever appended to. A run that goes on from a checkpoint writes again what came
+ * after it, and a finished run that is called again tests again: readers take the last line of each
+ * kind and step (of tests: each `which`), and leave out lines that a crash tore.
  */
 #ifndef TRAIN_METER_H
 #define TRAIN_METER_H

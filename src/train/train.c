@@ -391,7 +391,7 @@ static bool open_meter(Trainer *t, Err *err) {
     m->end = t->end;
     m->per_epoch = feed_updates_per_epoch(&t->feed);
     m->passes_left = passes_left(t);
-    return history_trim(t->dir.metrics, t->state.update, t->state.evaluated, &m->seconds, err) &&
+    return history_seconds(t->dir.metrics, t->state.update, &m->seconds, err) &&
            metrics_open(&m->file, t->dir.metrics, err);
 }
 

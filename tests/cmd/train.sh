@@ -37,7 +37,8 @@ check "no terminal codes in a log" test -z "$(tr -d '[:print:]\n' <"$tmp/out")"
 cp -r "$tmp/whole" "$tmp/again"
 expect 0 'resuming at update 20' "a finished run tests again" "${train[@]}" --out "$tmp/again"
 check "and is as it was" test "$(hash_of "$tmp/again")" = "$whole"
-check "with one history" test "$(grep -c '"which"' "$tmp/again/metrics.jsonl")" = 2
+check "with its history, and the tests of the second call" \
+    test "$(grep -c '"kind": "train"' "$tmp/again/metrics.jsonl") $(grep -c '"which"' "$tmp/again/metrics.jsonl")" = "4 4"
 
 # ---- stopping and going on ----
 
