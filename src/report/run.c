@@ -1,0 +1,196 @@
+#include "report/run.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/mem.h"
+#include "io/json.h"
+
+enum { LINE_MAX_BYTES = 1 << 16 };
+
+static const char *const keys[RUN_KEYS] = {
+    "epoch",        "loss",   "accuracy",   "lr",      "grad_norm", "samples_per_s",
+    "tokens_per_s", "gflops", "peak_share", "seconds", "rss_mb",    "count",
+};
+
+/* ---- lines ---- */
+
+typedef struct Text {
+    const char *at;
+    size_t n;
+} Text;
+
+/* A run that goes back to its checkpoint does the steps after it again: the first lines of these
+ * go. */
+static void add(RunLines *l, const RunLine *line) {
+    while (l->n > 0 && l->line[l->n - 1].step >= line->step) l->n--;
+    if ((l->n & (l->n - 1)) == 0)
+        l->line = mem_grow(l->line, l->n ? 2 * (size_t)l->n : 1, sizeof *line);
+    l->line[l->n++] = *line;
+}
+
+static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
+    static const char *const names[RUN_TESTS] = {"last", "best"};
+    const char *which = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "which"));
+    for (int i = 0; i < RUN_TESTS; i++)
+        if (which && !strcmp(which, names[i])) {
+            r->test[i] = *line;
+            return r->tested[i] = true;
+        }
+    return false;
+}
+
+static bool add_line(Run *r, const cJSON *o) {
+    const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "kind"));
+    const cJSON *step = cJSON_GetObjectItemCaseSensitive(o, "step");
+    if (!kind || !cJSON_IsNumber(step) || !(step->valuedouble >= 0 && step->valuedouble < 1e15))
+        return false;
+    RunLine line = {.step = (int64_t)step->valuedouble};
+    for (int i = 0; i < RUN_KEYS; i++) {
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(o, keys[i]);
+        line.value[i] = cJSON_IsNumber(value) ? value->valuedouble : NAN;
+    }
+    if (!strcmp(kind, "test")) return add_test(r, o, &line);
+    if (!strcmp(kind, "train"))
+        add(&r->train, &line);
+    else if (!strcmp(kind, "val"))
+        add(&r->val, &line);
+    return true; /* kinds of later versions are passed over */
+}
+
+static void read_line(Run *r, Text t) {
+    Err ignored;
+    cJSON *o = json_parse(t.at, t.n, LINE_MAX_BYTES, JSON_MAX_DEPTH, "metrics", &ignored);
+    if (!o || !add_line(r, o)) r->unread++;
+    cJSON_Delete(o);
+}
+
+/* Every line that training writes starts so; nearly all are of training. */
+static bool of_training(Text t) {
+    static const char start[] = "{\"kind\": \"train\",";
+    return t.n >= sizeof start - 1 && !memcmp(t.at, start, sizeof start - 1);
+}
+
+/* A last line without its end is one being written, or torn: it is left out. */
+static void read_lines(Run *r, const FileMap *map, bool curves) {
+    const char *text = (const char *)map->data, *end = text + map->size, *newline;
+    Text last = {0};
+    for (; (newline = memchr(text, '\n', (size_t)(end - text))); text = newline + 1) {
+        const Text t = {text, (size_t)(newline - text)};
+        if (!curves && of_training(t))
+            last = t;
+        else if (t.n > 0)
+            read_line(r, t);
+    }
+    if (last.at) read_line(r, last);
+    if (text < end) r->unread++;
+}
+
+static bool read_metrics(Run *r, bool curves, Err *err) {
+    char path[FILE_PATH_MAX + 16];
+    FileMap map;
+    struct stat st;
+    snprintf(path, sizeof path, "%s/metrics.jsonl", r->dir);
+    if (stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0)) return true;
+    if (!file_map(&map, path, err)) return false;
+    read_lines(r, &map, curves);
+    file_unmap(&map);
+    return true;
+}
+
+/* ---- the directory ---- */
+
+static bool read_object(cJSON **o, const char *dir, const char *name, Err *err) {
+    char path[FILE_PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    *o = json_read(path, err);
+    if (!*o && err->code == EX_CONFIG) err->code = EX_DATAERR;
+    return *o != NULL;
+}
+
+static bool has(const char *dir, const char *name) {
+    char path[FILE_PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return file_exists(path);
+}
+
+bool run_read(Run *r, const char *dir, bool curves, Err *err) {
+    *r = (Run){0};
+    if (snprintf(r->dir, sizeof r->dir, "%s", dir) >= (int)sizeof r->dir)
+        return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", dir);
+    for (size_t n = strlen(r->dir); n > 1 && r->dir[n - 1] == '/';) r->dir[--n] = '\0';
+    if (!file_is_dir(dir)) return err_set(err, EX_NOINPUT, "%s: no such directory", dir);
+    if (!has(dir, "config.json"))
+        return err_set(err, EX_NOINPUT, "%s: is not a run's directory: it has no config.json", dir);
+    if (read_object(&r->config, r->dir, "config.json", err) &&
+        (!has(dir, "env.json") || read_object(&r->env, r->dir, "env.json", err)) &&
+        read_metrics(r, curves, err))
+        return true;
+    run_free(r);
+    return false;
+}
+
+void run_free(Run *r) {
+    cJSON_Delete(r->config);
+    cJSON_Delete(r->env);
+    mem_free(r->train.line);
+    mem_free(r->val.line);
+    *r = (Run){0};
+}
+
+/* ---- what it says ---- */
+
+const cJSON *run_key(const Run *r, const char *path) {
+    const cJSON *at = r->config;
+    while (at) {
+        const size_t n = strcspn(path, ".");
+        char name[128];
+        if (n >= sizeof name) return NULL;
+        memcpy(name, path, n);
+        name[n] = '\0';
+        at = cJSON_GetObjectItemCaseSensitive(at, name);
+        if (!path[n]) return at;
+        path += n + 1;
+    }
+    return NULL;
+}
+
+double run_number(const Run *r, const char *path, double other) {
+    const cJSON *value = run_key(r, path);
+    return cJSON_IsNumber(value) ? value->valuedouble : other;
+}
+
+const RunLine *run_best(const Run *r) {
+    const RunLine *best = NULL;
+    for (int i = 0; i < r->val.n; i++) {
+        const RunLine *l = &r->val.line[i];
+        const double more = best ? l->value[RUN_ACCURACY] - best->value[RUN_ACCURACY] : 1;
+        if (more > 0 || (more == 0 && l->value[RUN_LOSS] < best->value[RUN_LOSS])) best = l;
+    }
+    return best;
+}
+
+static const RunLine *last_line(const RunLines *l) { return l->n ? &l->line[l->n - 1] : NULL; }
+
+int64_t run_updates(const Run *r) {
+    const double steps = run_number(r, "train.steps", 0);
+    const RunLine *l = last_line(&r->train);
+    if (steps > 0) return (int64_t)steps;
+    if (!l || !(l->value[RUN_EPOCH] > 0)) return 0;
+    const double an_epoch = round((double)l->step / l->value[RUN_EPOCH]);
+    return (int64_t)(run_number(r, "train.epochs", 0) * an_epoch);
+}
+
+bool run_done(const Run *r) {
+    const int64_t updates = run_updates(r);
+    return r->tested[RUN_LAST] && updates > 0 && r->test[RUN_LAST].step >= updates;
+}
+
+double run_samples_per_s(const Run *r) {
+    const RunLine *l = last_line(&r->train);
+    if (!l) return NAN;
+    const double an_update =
+        run_number(r, "train.batch", NAN) * run_number(r, "train.accumulate", 1);
+    return (double)l->step * an_update / l->value[RUN_SECONDS];
+}
