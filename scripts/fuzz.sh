@@ -55,8 +55,11 @@ fuzz() {
 coverage() {
     local binary=build/cover/tests/fuzz/fuzz_$1 profile=build/cover/$1.profdata sources
     read -ra sources < <(sed -n 's/^.*Covers: \(.*\) \*\/.*/\1/p' "tests/fuzz/fuzz_$1.c")
-    LLVM_PROFILE_FILE=$TMPDIR/raw "$binary" "build/fuzz/corpus/$1" "tests/fuzz/corpus/$1" >/dev/null 2>&1
-    "$(clang -print-prog-name=llvm-profdata)" merge -o "$profile" "$TMPDIR/raw" || return
+    if ! LLVM_PROFILE_FILE=$TMPDIR/raw "$binary" "build/fuzz/corpus/$1" "tests/fuzz/corpus/$1" >/dev/null 2>&1 ||
+        ! "$(clang -print-prog-name=llvm-profdata)" merge -o "$profile" "$TMPDIR/raw"; then
+        echo "${sources[*]}: not counted, $binary fails on the corpus"
+        return
+    fi
     "$(clang -print-prog-name=llvm-cov)" export "$binary" -instr-profile="$profile" -format=lcov -summary-only \
         "${sources[@]}" | awk -F: -v root="$PWD/" '
             /^SF:/ { file = substr($2, index($2, root) == 1 ? length(root) + 1 : 1) }
