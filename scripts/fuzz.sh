@@ -4,6 +4,7 @@
 #
 # A finding is a crash, a report of a sanitizer, a leak, more than 10 seconds or more than 512 MB for one input; its
 # input stays in build/fuzz/found. What reached new code stays in build/fuzz/corpus, where the next run begins.
+# tests/fuzz/TARGET.dict, where there is one, has words that libFuzzer would hardly guess.
 # To look at a finding: make MODE=asan tests && build/asan/tests/fuzz/fuzz_npy build/fuzz/found/npy-crash-...
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -28,11 +29,12 @@ is_finding() {
 
 # fuzz TARGET SECONDS: one stretch of libFuzzer. Sets runs; fails if there is a finding.
 fuzz() {
-    local name=$1 log=build/fuzz/$1.log input bad=0
+    local name=$1 log=build/fuzz/$1.log input bad=0 words=()
+    [ ! -e "tests/fuzz/$name.dict" ] || words=("-dict=tests/fuzz/$name.dict")
     touch "$TMPDIR/began"
     # What a target prints is dropped, or it would fill the log; reports are kept.
-    "build/fuzz/tests/fuzz/fuzz_$name" "${limits[@]}" -max_total_time="$2" -max_len=8192 -close_fd_mask=3 \
-        -use_value_profile=1 -print_final_stats=1 -artifact_prefix="$found/$name-" \
+    "build/fuzz/tests/fuzz/fuzz_$name" "${limits[@]}" "${words[@]}" -max_total_time="$2" -max_len=8192 \
+        -close_fd_mask=3 -use_value_profile=1 -print_final_stats=1 -artifact_prefix="$found/$name-" \
         "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1 && stopped='' || stopped=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     [ "$stopped" ] || return 0
