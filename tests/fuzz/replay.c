@@ -1,7 +1,9 @@
 /* Runs a fuzz target without a fuzzer. By itself: over each file of tests/fuzz/corpus/<target> and
- * each of its beginnings, a line of TAP a file. With arguments: over these files, and the files of
- * these directories, as they are. */
+ * its beginnings, a line of TAP a file. With arguments: over these files, and the files of these
+ * directories, as they are. */
 #include "fuzz/fuzz.h"
+
+enum { MOST_CUTS = 512 }; /* of one file: every byte of small ones */
 
 /* A copy without a byte to spare, so that a sanitizer sees what is read behind its end. */
 static void feed(const unsigned char *data, size_t size) {
@@ -16,9 +18,12 @@ static void feed(const unsigned char *data, size_t size) {
 static size_t replay_file(const char *path, bool cut) {
     size_t size;
     unsigned char *data = scratch_read(path, &size);
-    for (size_t n = cut ? 0 : size; n <= size; n++) feed(data, n);
+    const size_t step = size / MOST_CUTS + 1;
+    size_t inputs = 1;
+    for (size_t n = 0; cut && n < size; n += step, inputs++) feed(data, n);
+    feed(data, size);
     free(data);
-    return cut ? size + 1 : 1;
+    return inputs;
 }
 
 static int replay_dir(const char *dir, bool cut) {
