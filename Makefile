@@ -2,18 +2,19 @@
 #? make [target] [MODE=release|debug|asan|tsan|double] [CC=gcc|clang] [MARCH=native]
 #?   MODE    what to build: release is -O3; asan and tsan look for bugs; double is for gradient checks
 #?   MARCH   the processor to build for; native is this one, x86-64-v3 any with AVX2
+#?   FUZZ=npy FUZZ_SECONDS=300   what `make fuzz` runs (all of tests/fuzz), and for how long each
 #?   XSMM=   builds without libxsmm where it is installed; CI=1 makes warnings errors; V=1 shows commands
 #?
 MODE   ?= release
 MARCH  ?= native
 PREFIX ?= /usr/local
 
-MODES := release debug asan tsan double
+MODES := release debug asan tsan double fuzz cover
 ifeq ($(filter $(MODE),$(MODES)),)
 $(error MODE=$(MODE): one of $(MODES))
 endif
 ifeq ($(origin CC),default)
-CC := $(if $(filter tsan,$(MODE)),clang,gcc)
+CC := $(if $(filter tsan fuzz cover,$(MODE)),clang,gcc)
 endif
 
 OUT      := build/$(MODE)
@@ -24,10 +25,12 @@ OBJECTS  := $(SOURCES:src/%.c=$(OUT)/obj/%.o)
 # Tests. What needs double to mean anything (gradients, golden vectors) is built in double only, and `make test`
 # in release builds and runs it from there.
 EXACT_SRC := $(wildcard tests/*/grad_*.c tests/*/test_golden.c)
-PLAIN_SRC := $(filter-out $(EXACT_SRC),$(wildcard tests/*/test_*.c))
+FUZZ_SRC  := $(wildcard tests/fuzz/fuzz_*.c)
+PLAIN_SRC := $(filter-out $(EXACT_SRC),$(wildcard tests/*/test_*.c)) $(FUZZ_SRC)
 CANARY    := tests/core/race_canary.c
 TEST_SRC  := $(PLAIN_SRC) $(if $(filter double,$(MODE)),$(EXACT_SRC)) $(if $(filter tsan,$(MODE)),$(CANARY))
 TESTS     := $(TEST_SRC:tests/%.c=$(OUT)/tests/%)
+FUZZERS   := $(FUZZ_SRC:tests/%.c=$(OUT)/tests/%)
 GRADS     := $(patsubst tests/%.c,build/double/tests/%,$(wildcard tests/*/grad_*.c))
 EXACT     := $(EXACT_SRC:tests/%.c=build/double/tests/%)
 SCRIPTS   := $(wildcard tests/*/*.sh)
@@ -53,6 +56,8 @@ MODE_double  := -O3 -g1 -DREAL_DOUBLE
 MODE_debug   := -Og -g
 MODE_asan    := $(SANE) -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 MODE_tsan    := $(SANE) -fsanitize=thread
+MODE_fuzz    := $(MODE_asan) -fsanitize=fuzzer-no-link
+MODE_cover   := $(SANE) -fprofile-instr-generate -fcoverage-mapping
 CODEGEN  := -std=c11 $(MODE_$(MODE)) $(ARCH) -ffp-contract=fast -fno-math-errno -fopenmp -fopenmp-simd \
             $(if $(filter __clang__,$(MACROS)),,-fno-tree-loop-distribute-patterns)
 FLAGS    := $(CODEGEN) $(WARN) -MMD -MP
@@ -97,6 +102,14 @@ $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(HELPERS) $(OUT)/libcast.a
 	@mkdir -p $(@D)
 	$(call say,link $@) $(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(LDLIBS) -lcmocka
 
+# A fuzz target is run by libFuzzer in MODE=fuzz; elsewhere it is a test that replays a corpus.
+ifeq ($(MODE),fuzz)
+$(FUZZERS): LDFLAGS += -fsanitize=fuzzer -Wl,--wrap=_Exit
+$(FUZZERS): $(OUT)/obj/tests/fuzz/trap.o
+else
+$(FUZZERS): $(OUT)/obj/tests/fuzz/replay.o
+endif
+
 $(OUT)/obj/tests/%.o: tests/%.c $(OUT)/flags | $(OUT)/deps-test
 	@mkdir -p $(@D)
 	$(call say,$(CC) $<) $(CC) $(DEFINES) $(CPPFLAGS) -Itests $(FLAGS) $(CFLAGS) -c $< -o $@
@@ -131,6 +144,14 @@ gradcheck: ## every backward against central differences in double
 	@scripts/deps.sh check test
 	+@$(SUBMAKE) MODE=double $(GRADS)
 	@scripts/test.sh double $(GRADS)
+
+FUZZ_SECONDS ?= 300
+.PHONY: fuzz fuzzers
+fuzzers: $(FUZZERS)
+fuzz: ## libFuzzer (clang) on what reads files, and the lines it reached
+	+@$(SUBMAKE) MODE=fuzz CC=clang fuzzers
+	+@$(SUBMAKE) MODE=cover CC=clang fuzzers
+	@scripts/fuzz.sh $(FUZZ_SECONDS) $(or $(FUZZ),$(FUZZ_SRC:tests/fuzz/fuzz_%.c=%))
 
 mutants: ## plants known errors, one at a time: the tests must catch each
 	@scripts/deps.sh check test

@@ -49,10 +49,13 @@ in_set() {
 compiler=''
 case ${MODE:-} in
 asan) sanitizer=-fsanitize=address,undefined ;;
+fuzz) sanitizer=-fsanitize=fuzzer-no-link,address,undefined ;;
+cover) sanitizer='-fprofile-instr-generate -fcoverage-mapping' ;;
 tsan) sanitizer=-fsanitize=thread ;;
 *) sanitizer='' ;;
 esac
 empty='int main(void) { return 0; }'
+# shellcheck disable=SC2086 # a list of words
 if echo "$empty" | compiles -fopenmp $sanitizer; then compiler=$CC; fi
 if [ -z "$compiler" ]; then
     what="$CC with -fopenmp${sanitizer:+ $sanitizer}"
@@ -70,6 +73,9 @@ library zlib.h z || lacks "zlib (zlib.h)" zlib1g-dev
 library libxsmm.h xsmm || optional=libxsmm-dev
 if in_set test lint; then
     library cmocka.h cmocka || lacks "cmocka (cmocka.h)" libcmocka-dev
+fi
+if [ "${MODE:-}" = cover ]; then
+    command -v "$($CC -print-prog-name=llvm-cov)" >/dev/null || lacks llvm-cov llvm
 fi
 if in_set lint; then
     command -v gcc >/dev/null || lacks gcc gcc libc6-dev

@@ -66,6 +66,19 @@ static bool read_mechanism(Model *m, const cJSON *json, const char *where, Err *
     return ok;
 }
 
+/* A table that is computed, not learned, is made when the config is read: what needs gigabytes and
+ * minutes is a misprint, and is refused before. */
+enum { SINUSOID_MAX = 1 << 26 };
+
+static bool check_positions(const Model *m, const char *where, Err *err) {
+    const int64_t reals = (int64_t)m->max_tokens * m->conf.d_emb;
+    if (m->conf.positions == POS_LEARNED || reals <= SINUSOID_MAX) return true;
+    return err_set(
+        err, EX_CONFIG,
+        "%s: sinusoidal positions need model.max_length x model.d_emb <= %d, got %d x %d", where,
+        SINUSOID_MAX, m->conf.max_length, m->conf.d_emb);
+}
+
 static bool configure(Model *m, const cJSON *json, const char *where, Err *err) {
     ModelConf *c = &m->conf;
     if (!schema_read(c, model_keys, json, where, "model", "attention", err)) return false;
@@ -75,6 +88,7 @@ static bool configure(Model *m, const cJSON *json, const char *where, Err *err) 
     if (c->max_length == 0) c->max_length = m->task.max_length;
     m->e = c->d / c->heads;
     m->max_tokens = c->max_length + (c->pooling == POOL_CLS);
+    if (!check_positions(m, where, err)) return false;
     const cJSON *attention = cJSON_GetObjectItemCaseSensitive(json, "attention");
     if (attention && !cJSON_IsObject(attention))
         return err_set(err, EX_CONFIG, "%s: key 'model.attention' must be an object", where);

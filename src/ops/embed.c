@@ -26,9 +26,9 @@ void embed_backward(real *dtok, real *dpos, const real *dy, const int *ids, int 
 }
 
 void embed_sinusoidal(real *pos, int N, int d) {
-    for (int n = 0; n < N; n++)
-        for (int j = 0; j < d; j++) {
-            double angle = n / pow(10000.0, (double)(j / 2 * 2) / d);
-            pos[(size_t)n * (size_t)d + (size_t)j] = (real)(j % 2 ? cos(angle) : sin(angle));
-        }
+    for (int j = 0; j < d; j++) {
+        const double wave = pow(10000.0, (double)(j / 2 * 2) / d);
+        for (int n = 0; n < N; n++)
+            pos[(size_t)n * (size_t)d + (size_t)j] = (real)(j % 2 ? cos(n / wave) : sin(n / wave));
+    }
 }
