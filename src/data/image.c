@@ -279,6 +279,7 @@ const Task task_image = {
     .classes = CLASSES,
     .per_example = 1,
     .max_length = PIXELS,
+    .picture = true,
     .source = "CIFAR-10's binary version: " ARCHIVE " or the directory it holds",
     .archive = ARCHIVE,
     .url = URL,
