@@ -242,6 +242,12 @@ static void test_bad_files(void **state) {
     expect_error(dir, EX_DATAERR, "data_batch_3.bin");
     unlink(scratch("bad/data_batch_3.bin"));
     expect_error(dir, EX_NOINPUT, "data_batch_3.bin is missing");
+    assert_int_equal(mkfifo(scratch("bad/data_batch_3.bin"), 0666), 0);
+    expect_error(dir, EX_DATAERR, "data_batch_3.bin: is a pipe or device");
+    unlink(scratch("bad/data_batch_3.bin"));
+    scratch_write("bad/data_batch_3.bin", "", 0);
+    assert_int_equal(truncate(scratch("bad/data_batch_3.bin"), (off_t)10 << 30), 0);
+    expect_error(dir, EX_DATAERR, "10737418240 bytes, expected at most 61460000");
     expect_error(scratch("nowhere"), EX_NOINPUT, "nowhere: no such file or directory");
     expect_error(scratch_mkdir("void"), EX_NOINPUT, "holds no data_batch_1.bin");
     expect_error(scratch_write("text.txt", "not an archive at all", 21), EX_DATAERR,
