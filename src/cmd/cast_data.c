@@ -31,7 +31,7 @@ static const char usage[] =
     "N]\n"
     "                 [the task's own options]\n"
     "       cast_data import TASK FROM --out DIR [--seed S] [the task's own options]\n"
-    "       cast_data show DIR|FILE [--index I]\n"
+    "       cast_data show DIR|FILE [--index I [--png FILE]]\n"
     "       cast_data verify DIR|FILE\n"
     "\n"
     "generate  makes a task's data by its rules; the same seed makes the same data\n"
@@ -45,6 +45,7 @@ static const char usage[] =
     "  --train N       examples to generate, likewise --val and --test       [the task's own]\n"
     "  --threads N     threads to generate with                              [physical cores]\n"
     "  --index I       the example to show, from 0; of a DIR, in its train split\n"
+    "  --png FILE      show: writes that example's picture there\n"
     "  -h, --help      this text\n"
     "  --version       the version\n";
 
@@ -245,14 +246,16 @@ static bool show_summary(const Dataset *d, Err *err) {
     return true;
 }
 
-static bool show_example(const char *place, int index, Err *err) {
+static bool show_example(const char *place, int index, const char *png, Err *err) {
     char path[FILE_PATH_MAX];
     Dataset d;
     bool dir = file_is_dir(place);
     if (dir && !dataset_path(path, place, SPLIT_TRAIN, err)) return false;
     if (!dataset_open(&d, dir ? path : place, err)) return false;
     bool ok = index < d.examples;
-    if (ok)
+    if (ok && png)
+        ok = summary_write_png(&d, index, png, err);
+    else if (ok)
         summary_print_example(&d, index);
     else
         err_set(err, EX_USAGE, "--index: %s has examples 0 to %d, got %d", d.file.path,
@@ -263,8 +266,10 @@ static bool show_example(const char *place, int index, Err *err) {
 
 static bool run_show(Options *o, Err *err) {
     if (!want_words(o, 2, "show DIR|FILE", err)) return false;
-    return o->index < 0 ? visit_datasets(o->words[1], show_summary, err)
-                        : show_example(o->words[1], o->index, err);
+    const char *png = task_setting(&o->request, "png");
+    if (o->index >= 0) return show_example(o->words[1], o->index, png, err);
+    if (png) return err_set(err, EX_USAGE, "--png: of which example? --index says it" TRY_HELP);
+    return visit_datasets(o->words[1], show_summary, err);
 }
 
 static bool check_labels(const Dataset *d, const Task *task, Err *err) {
@@ -304,15 +309,17 @@ typedef struct Command {
     bool (*run)(Options *o, Err *err);
     bool of_task; /* takes the task's own options too */
     unsigned options;
+    const char *shared; /* an option of tasks that it takes without a task */
 } Command;
 
 static const Command commands[] = {
     {"generate", run_generate, true,
      BIT(OPT_OUT) | BIT(OPT_SEED) | BIT(OPT_TRAIN) | BIT(OPT_VAL) | BIT(OPT_TEST) |
-         BIT(OPT_THREADS)},
-    {"import", run_import, true, BIT(OPT_OUT) | BIT(OPT_SEED)},
-    {"show", run_show, false, BIT(OPT_INDEX)},
-    {"verify", run_verify, false, 0},
+         BIT(OPT_THREADS),
+     NULL},
+    {"import", run_import, true, BIT(OPT_OUT) | BIT(OPT_SEED), NULL},
+    {"show", run_show, false, BIT(OPT_INDEX), "png"},
+    {"verify", run_verify, false, 0, NULL},
 };
 
 static bool run(Options *o, Err *err) {
@@ -327,9 +334,11 @@ static bool run(Options *o, Err *err) {
     for (const struct option *l = fixed_options; l->val >= OPT_OUT; l++)
         if (o->given & ~c->options & BIT(l->val))
             return err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name, l->name);
-    if (o->request.nsettings > 0 && !c->of_task)
-        return err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name,
-                       o->request.settings[0].name);
+    for (int i = 0; i < o->request.nsettings; i++) {
+        const char *name = o->request.settings[i].name;
+        if (c->of_task || (c->shared && strcmp(c->shared, name) == 0)) continue;
+        return err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name, name);
+    }
     lanes_open(o->threads);
     return c->run(o, err);
 }

@@ -45,18 +45,12 @@ extern const Task task_pathfinder, task_pathx;
 
 static const char *const class_names[CLASSES] = {"two snakes", "one snake"};
 
-static int side_of(int tokens) {
-    int side = 1;
-    while (side * side < tokens) side++;
-    return side;
-}
-
 /* ---- settings ---- */
 
 static bool read_side(const Task *t, const TaskRequest *r, int *side, Err *err) {
     SnakeStyle any;
     const char *text = task_setting(r, "side");
-    *side = side_of(t->max_length);
+    *side = picture_side(t->max_length);
     if (!text) return true;
     if (!option_int("side", text, 1, SIDE_MAX, side, err)) return false;
     if (snake_style(&any, *side, 14)) return true;
@@ -325,7 +319,7 @@ static bool recognise(const char *dir) {
 }
 
 static void print(const int *tokens, int length, int label) {
-    int side = side_of(length);
+    int side = picture_side(length);
     printf("%s (label %d)\n", class_names[label], label);
     picture_print(tokens, side, length / side);
 }
@@ -358,6 +352,8 @@ const Task task_pathfinder = {
     .classes = CLASSES,
     .per_example = 1,
     .max_length = 32 * 32,
+    .picture = true,
+    .official = {TRAIN, VAL, TEST},
     .source = SOURCE,
     .archive = ARCHIVE,
     .url = URL,
@@ -376,6 +372,8 @@ const Task task_pathx = {
     .classes = CLASSES,
     .per_example = 1,
     .max_length = 128 * 128,
+    .picture = true,
+    .official = {TRAIN, VAL, TEST},
     .source = SOURCE,
     .archive = ARCHIVE,
     .url = URL,

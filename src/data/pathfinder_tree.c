@@ -14,7 +14,8 @@ enum {
     NUMBER_MAX = 1000000000,
     TEXT_MAX = 64,
     FIELDS = 4,
-    METADATA_MAX = 64 << 20,
+    METADATA_MAX = 64 << 20,  /* bytes of a file */
+    METADATA_ALL = 256 << 20, /* of an archive's files */
     ROOTS_MAX = 64
 };
 
@@ -122,8 +123,14 @@ static bool read_lines(Tree *t, const char *name, const unsigned char *bytes, si
     return true;
 }
 
+static bool too_large(const char *name, uint64_t size, Err *err) {
+    return err_set(err, EX_DATAERR, "%s: %" PRIu64 " bytes, expected at most %d", name, size,
+                   METADATA_MAX);
+}
+
 static bool read_metadata(Tree *t, const char *name, const unsigned char *bytes, size_t size,
                           Err *err) {
+    if (size > METADATA_MAX) return too_large(name, size, err);
     return npy_is(bytes, size) ? read_table(t, name, bytes, size, err)
                                : read_lines(t, name, bytes, size, err);
 }
@@ -262,10 +269,16 @@ static int add_root(Roots *roots, const char *name, int length) {
     return roots->n++;
 }
 
-static bool read_page(Tar *tar, const TarEntry *entry, const char *place, Page *page, Err *err) {
-    if (entry->size > METADATA_MAX)
-        return err_set(err, EX_DATAERR, "%s: %.200s: %" PRIu64 " bytes, expected at most %d", place,
-                       entry->name, entry->size, METADATA_MAX);
+/* `room` is what all pages may still take. */
+static bool read_page(Tar *tar, const TarEntry *entry, const char *place, uint64_t *room,
+                      Page *page, Err *err) {
+    char name[FILE_PATH_MAX + 256];
+    snprintf(name, sizeof name, "%s: %.200s", place, entry->name);
+    if (entry->size > METADATA_MAX) return too_large(name, entry->size, err);
+    if (entry->size > *room)
+        return err_set(err, EX_DATAERR, "%s: with it the metadata have more than %d bytes", name,
+                       METADATA_ALL);
+    *room -= entry->size;
     page->bytes = mem_alloc((size_t)entry->size + 1, 1);
     if (tar_read(tar, page->bytes, (size_t)entry->size, &page->size, err)) return true;
     mem_free(page->bytes);
@@ -276,12 +289,13 @@ static bool collect_pages(const Tree *t, Roots *roots, Page **pages, int *n, Err
     Tar *tar = tar_open(t->place, archive_limits, err);
     if (!tar) return false;
     TarEntry entry;
+    uint64_t room = METADATA_ALL;
     bool ok;
     while ((ok = tar_next(tar, &entry, err)) && entry.name) {
         int cut = cut_root(entry.name, "metadata/");
         Page page = {.batch = cut < 0 ? -1 : number_in(entry.name + cut, "metadata/", ".npy")};
         if (page.batch < 0 || (page.root = add_root(roots, entry.name, cut)) < 0) continue;
-        if (!(ok = read_page(tar, &entry, t->place, &page, err))) break;
+        if (!(ok = read_page(tar, &entry, t->place, &room, &page, err))) break;
         add_page(pages, n, page);
     }
     tar_close(tar);

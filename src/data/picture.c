@@ -1,10 +1,16 @@
 #include "data/picture.h"
 
-#include <stdbool.h>
+#include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "core/mem.h"
+#include "io/png.h"
+
+enum { USUAL_COLUMNS = 80 };
 
 typedef enum Ink { INK_ASCII, INK_256, INK_24BIT } Ink;
 
@@ -48,10 +54,46 @@ static void print_blocks(Ink ink, const int *grey, int width, int height) {
     }
 }
 
+int picture_side(int pixels) {
+    int64_t side = 1;
+    while (side * side < pixels) side++;
+    return (int)side;
+}
+
+static int columns(void) {
+    const char *text = getenv("COLUMNS");
+    long n = text ? strtol(text, NULL, 10) : 0;
+    return n > 1 && n < INT_MAX ? (int)n : USUAL_COLUMNS;
+}
+
+/* The mean of the pixels of a square of side `by`, of which the picture may cut off a part. */
+static int mean(const int *grey, int width, int height, int y0, int x0, int by) {
+    int64_t sum = 0, n = 0;
+    for (int y = y0; y < y0 + by && y < height; y++)
+        for (int x = x0; x < x0 + by && x < width; x++, n++) sum += grey[y * width + x];
+    return (int)(sum / n);
+}
+
 void picture_print(const int *grey, int width, int height) {
-    Ink ink = choose_ink();
+    const Ink ink = choose_ink();
+    const int room = ink == INK_ASCII ? columns() / 2 : columns(), by = (width - 1) / room + 1;
+    const int w = (width - 1) / by + 1, h = (height - 1) / by + 1;
+    int *small = mem_alloc((size_t)w * (size_t)h, sizeof *small);
+    for (int y = 0; y < h; y++)
+        for (int x = 0; x < w; x++)
+            small[y * w + x] = mean(grey, width, height, y * by, x * by, by);
     if (ink == INK_ASCII)
-        print_ascii(grey, width, height);
+        print_ascii(small, w, h);
     else
-        print_blocks(ink, grey, width, height);
+        print_blocks(ink, small, w, h);
+    mem_free(small);
+}
+
+bool picture_write(const char *path, const int *grey, int width, int height, Err *err) {
+    const size_t n = (size_t)width * (size_t)height;
+    unsigned char *bytes = mem_alloc(n, 1);
+    for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)grey[i];
+    bool ok = png_grey_write(path, bytes, width, height, err);
+    mem_free(bytes);
+    return ok;
 }

@@ -1,10 +1,19 @@
-/* Grey pictures on standard output. */
+/* Grey pictures for people: on standard output, and as PNG files. */
 #ifndef DATA_PICTURE_H
 #define DATA_PICTURE_H
 
+#include "core/err.h"
+
+/* The side of the smallest square that has room for so many pixels. */
+int picture_side(int pixels);
+
 /* grey (height,width), 0 to 255. On a terminal two rows of pixels a line, as half-blocks in 24-bit
  * colour (where COLORTERM says so) or 256 colours; elsewhere, or with NO_COLOR or TERM=dumb, a ramp
- * of characters. */
+ * of characters. What is wider than $COLUMNS, or than 80 where that says nothing, is shrunk by a
+ * whole number. */
 void picture_print(const int *grey, int width, int height);
+
+/* The same as a PNG file; errors are png_grey_write's. */
+bool picture_write(const char *path, const int *grey, int width, int height, Err *err);
 
 #endif

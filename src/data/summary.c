@@ -7,8 +7,9 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "data/picture.h"
 
-enum { BINS = 10, BAR = 40, LABELS_SHOWN = 20, IDS_SHOWN = 16 };
+enum { BINS = 10, BAR = 40, LABELS_SHOWN = 20, IDS_SHOWN = 16, GREYS = 256 };
 
 const Task *summary_task(const Dataset *d) {
     const char *name = st_meta(&d->file, "task");
@@ -160,4 +161,23 @@ void summary_print_example(const Dataset *d, int example) {
         }
         mem_free(ids);
     }
+}
+
+bool summary_write_png(const Dataset *d, int example, const char *path, Err *err) {
+    const Task *task = summary_task(d);
+    int document = dataset_document(d, example, 0), n = dataset_length(d, document);
+    int side = picture_side(n), label = d->labels[example];
+    if (!task || !task->picture || d->per_example > 1 || d->vocab > GREYS)
+        return err_set(err, EX_USAGE, "--png: %s: its examples are no grey pictures", d->file.path);
+    if ((int64_t)side * side != n)
+        return err_set(err, EX_USAGE, "--png: %s: example %d: %d tokens are no square of pixels",
+                       d->file.path, example, n);
+    int *ids = mem_alloc((size_t)n, sizeof *ids);
+    dataset_tokens(d, document, n, ids);
+    bool ok = picture_write(path, ids, side, side, err);
+    mem_free(ids);
+    if (ok)
+        printf("%s: %d x %d pixels, %s (label %d)\n", path, side, side,
+               task->labels ? task->labels[label] : task->name, label);
+    return ok;
 }

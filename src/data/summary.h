@@ -15,4 +15,8 @@ void summary_print(const Dataset *d);
 /* Prints one example: the task's own way if it has one, else as ids. */
 void summary_print_example(const Dataset *d, int example);
 
+/* Writes one example as a PNG file, where it is a square picture (else EX_USAGE), and prints what
+ * it is. */
+bool summary_write_png(const Dataset *d, int example, const char *path, Err *err);
+
 #endif

@@ -11,7 +11,8 @@
 
 #include "core/err.h"
 
-/* Decodes a file's bytes into grey (height,width); `name` is for messages. */
+/* Decodes a file's bytes into grey (height,width); `name` is for messages. Bytes behind the image's
+ * end are not looked at. */
 bool png_grey_decode(unsigned char *grey, int width, int height, const void *bytes, size_t size,
                      const char *name, Err *err);
 

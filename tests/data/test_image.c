@@ -125,6 +125,31 @@ static void test_directories(void **state) {
     expect_import(scratch("out_outer"), COLOUR);
 }
 
+/* Each of the 16,777,216 colours once, as test images. */
+static void test_every_colour(void **state) {
+    enum { IMAGES = (1 << 24) / PIXELS };
+    Bytes b = {0};
+    Err err = {0};
+    Dataset d;
+    (void)state;
+    write_directory("colours", GREY);
+    unsigned char *p = bytes_add(&b, NULL, (size_t)IMAGES * COLOUR);
+    for (int colour = 0; colour < 1 << 24; colour++)
+        for (int k = 0; k < 3; k++)
+            p[(size_t)(colour / PIXELS) * COLOUR + 1 + (size_t)(k * PIXELS + colour % PIXELS)] =
+                (unsigned char)(colour >> (16 - 8 * k));
+    scratch_write("colours/test_batch.bin", b.data, b.size);
+    bytes_free(&b);
+    if (!import(scratch("colours"), scratch("out_colours"), 1, &err)) fail_msg("%s", err.text);
+    unlink(scratch("colours/test_batch.bin"));
+    open_split(&d, scratch("out_colours"), SPLIT_TEST);
+    assert_int_equal(d.offsets[d.documents], 1 << 24);
+    for (int c = 0; c < 1 << 24; c++)
+        if (d.tokens8[c] != expected_grey(c >> 16, c >> 8 & 255, c & 255))
+            fail_msg("colour %06x became %d", (unsigned)c, d.tokens8[c]);
+    dataset_close(&d);
+}
+
 /* In the official archive's order, which is not that of the names, and with its other files. */
 static Bytes make_archive(int records) {
     static const int order[BATCHES] = {0, 2, 3, 5, 4, 1};
@@ -217,6 +242,12 @@ static void test_bad_files(void **state) {
     expect_error(dir, EX_DATAERR, "data_batch_3.bin");
     unlink(scratch("bad/data_batch_3.bin"));
     expect_error(dir, EX_NOINPUT, "data_batch_3.bin is missing");
+    assert_int_equal(mkfifo(scratch("bad/data_batch_3.bin"), 0666), 0);
+    expect_error(dir, EX_DATAERR, "data_batch_3.bin: is a pipe or device");
+    unlink(scratch("bad/data_batch_3.bin"));
+    scratch_write("bad/data_batch_3.bin", "", 0);
+    assert_int_equal(truncate(scratch("bad/data_batch_3.bin"), (off_t)10 << 30), 0);
+    expect_error(dir, EX_DATAERR, "10737418240 bytes, expected at most 61460000");
     expect_error(scratch("nowhere"), EX_NOINPUT, "nowhere: no such file or directory");
     expect_error(scratch_mkdir("void"), EX_NOINPUT, "holds no data_batch_1.bin");
     expect_error(scratch_write("text.txt", "not an archive at all", 21), EX_DATAERR,
@@ -332,11 +363,17 @@ static void test_real_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directories),       cmocka_unit_test(test_archive),
-        cmocka_unit_test(test_truncated_archive), cmocka_unit_test(test_seed),
-        cmocka_unit_test(test_bad_files),         cmocka_unit_test(test_too_few),
-        cmocka_unit_test(test_hostile_archive),   cmocka_unit_test(test_prepare_from_cast_data),
-        cmocka_unit_test(test_real_samples),      cmocka_unit_test(test_real_data),
+        cmocka_unit_test(test_directories),
+        cmocka_unit_test(test_archive),
+        cmocka_unit_test(test_every_colour),
+        cmocka_unit_test(test_truncated_archive),
+        cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_too_few),
+        cmocka_unit_test(test_hostile_archive),
+        cmocka_unit_test(test_prepare_from_cast_data),
+        cmocka_unit_test(test_real_samples),
+        cmocka_unit_test(test_real_data),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

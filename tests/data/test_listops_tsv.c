@@ -141,6 +141,8 @@ static void test_bad_files(void **state) {
     import_refused("listops", scratch("bad"), EX_DATAERR, "line 2: longer than 1048576 bytes");
     unlink(scratch("bad/basic_test.tsv"));
     import_refused("listops", scratch("bad"), EX_NOINPUT, "bad/basic_test.tsv");
+    assert_int_equal(mkfifo(scratch("bad/basic_test.tsv"), 0666), 0);
+    import_refused("listops", scratch("bad"), EX_DATAERR, "basic_test.tsv: is a pipe or device");
     unlink(scratch("bad/basic_train.tsv"));
     import_refused("listops", scratch("bad"), EX_NOINPUT, "bad: holds no basic_train.tsv");
     import_refused("listops", scratch("nowhere"), EX_NOINPUT, "nowhere: no such file");

@@ -327,6 +327,64 @@ static void test_bad_metadata(void **state) {
     bytes_free(&b);
 }
 
+/* One row of metadata as NumPy's table of byte strings. */
+static void refuse_table(int rows, int columns, const char *const field[], const char *what) {
+    Bytes b = {0};
+    char header[128];
+    int n =
+        snprintf(header, sizeof header,
+                 "{'descr': '|S16', 'fortran_order': False, 'shape': (%d, %d), }\n", rows, columns);
+    const unsigned char length[2] = {(unsigned char)n, 0};
+    bytes_add(&b, "\x93NUMPY\1\0", 8);
+    bytes_add(&b, length, 2);
+    bytes_add(&b, header, (size_t)n);
+    for (int i = 0; i < rows * columns; i++)
+        memcpy(bytes_add(&b, NULL, 16), field[i], strlen(field[i]));
+    scratch_write("table_meta/metadata/0.npy", b.data, b.size);
+    expect_error(scratch("table_meta"), EX_DATAERR, what);
+    bytes_free(&b);
+}
+
+static void test_bad_tables(void **state) {
+    static const char *const right[] = {"imgs/0", "sample_0.png", "0", "1"};
+    static const char *const label[] = {"imgs/0", "sample_0.png", "0", "one"};
+    static const char *const folder[] = {"/etc/0", "sample_0.png", "0", "1"};
+    static const char *const letter[] = {"imgs/0", "sample_\xe9.png", "0", "1"};
+    (void)state;
+    write_tree("table_meta", TABLE);
+    unlink(scratch("table_meta/metadata/1.npy"));
+    refuse_table(1, 4, right, "1 images, expected at least 10");
+    refuse_table(1, 3, right, "0.npy: 3 columns, expected at least 4");
+    refuse_table(0, 4, right, "its metadata names no image");
+    refuse_table(1, 4, label, "0.npy: row 0: label 'one', expected 0 or 1");
+    refuse_table(1, 4, folder, "row 0 names '/etc/0'");
+    refuse_table(1, 4, letter, "0.npy: row 0: column 1 is no short text");
+}
+
+/* Metadata that are far too large, without the room: a file's, and those of an archive together. */
+static void test_large_metadata(void **state) {
+    enum { PAGE = 64 << 20, PAGES = 5 };
+    (void)state;
+    write_tree("large", TEXT);
+    assert_int_equal(truncate(scratch("large/metadata/0.npy"), PAGE + 1), 0);
+    expect_error(scratch("large"), EX_DATAERR, "0.npy: 67108865 bytes, expected at most 67108864");
+    const char *path = scratch("large.tar");
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    for (int i = 0; i < PAGES; i++) {
+        Bytes head = {0};
+        char name[32];
+        snprintf(name, sizeof name, "metadata/%d.npy", i);
+        tar_header(&head, name, '0', PAGE);
+        assert_int_equal(fseek(f, (long)i * (PAGE + 512), SEEK_SET), 0);
+        assert_int_equal(fwrite(head.data, 512, 1, f), 1);
+        bytes_free(&head);
+    }
+    assert_int_equal(fclose(f), 0);
+    expect_error(path, EX_DATAERR,
+                 "metadata/4.npy: with it the metadata have more than 268435456 bytes");
+}
+
 static void test_bad_images(void **state) {
     unsigned char p[64 * 64] = {0};
     size_t size;
@@ -399,6 +457,7 @@ int main(void) {
         cmocka_unit_test(test_seed),         cmocka_unit_test(test_bad_metadata),
         cmocka_unit_test(test_bad_images),   cmocka_unit_test(test_prepare_from_cast_data),
         cmocka_unit_test(test_real_text),    cmocka_unit_test(test_real_table),
+        cmocka_unit_test(test_bad_tables),   cmocka_unit_test(test_large_metadata),
     };
     lanes_open(1);
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);

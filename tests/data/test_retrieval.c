@@ -180,6 +180,9 @@ static void test_bad_tables(void **state) {
     import_sparse("bad/new_aan_pairs.test.tsv", "1\tA\tB\ta\tb\n1\tA\tB\ta\tb", 1 << 30);
     import_refused("retrieval", scratch("bad"), EX_DATAERR, "line 2: longer than 1048576 bytes");
     unlink(scratch("bad/new_aan_pairs.test.tsv"));
+    assert_int_equal(mkfifo(scratch("bad/new_aan_pairs.test.tsv"), 0666), 0);
+    import_refused("retrieval", scratch("bad"), EX_DATAERR, "test.tsv: is a pipe or device");
+    unlink(scratch("bad/new_aan_pairs.test.tsv"));
     import_refused("retrieval", scratch("bad"), EX_NOINPUT, "bad/new_aan_pairs.test.tsv");
     unlink(scratch("bad/new_aan_pairs.train.tsv"));
     import_refused("retrieval", scratch("bad"), EX_NOINPUT,

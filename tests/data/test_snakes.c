@@ -195,6 +195,28 @@ static void test_styles(void **state) {
     assert_false(snake_style(&s, 48, 14));
 }
 
+/* The settings of both tasks, as LRA's data set builder states them. */
+static void test_settings(void **state) {
+    static const struct {
+        int side, length, margin[2], seed_distance;
+        double thickness, continuity, marker, contrast, paddle_contrast;
+    } cases[] = {{32, 2, {1, 1}, 7, 0.5, 1.0, 1.5, 2.0, 0.75},
+                 {128, 5, {2, 3}, 20, 1.5, 1.8, 3.0, 0.9, 1.0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        SnakeStyle s;
+        assert_true(snake_style(&s, cases[i].side, 14));
+        assert_int_equal(s.padding, 1);
+        assert_int_equal(s.length, cases[i].length);
+        assert_int_equal(s.margin[0], cases[i].margin[0]);
+        assert_int_equal(s.margin[1], cases[i].margin[1]);
+        assert_int_equal(s.seed_distance, cases[i].seed_distance);
+        assert_true(s.thickness == cases[i].thickness && s.continuity == cases[i].continuity);
+        assert_true(s.marker == cases[i].marker && s.contrast == cases[i].contrast);
+        assert_true(s.paddle_contrast == cases[i].paddle_contrast);
+    }
+}
+
 typedef struct Figures {
     double label, mean, zeros, above64, above128, distractors, attempts;
     double means[2]; /* of the mean, by label */
@@ -306,6 +328,25 @@ static void test_seed(void **state) {
     snakes_close(snakes);
 }
 
+/* The same for Path-X; both margins occur. */
+static void test_seed_128(void **state) {
+    static const int margins[8] = {2, 3, 2, 3, 3, 2, 3, 3};
+    static uint8_t p[128 * 128];
+    SnakeStyle style;
+    SnakeFacts facts;
+    uLong crc = 0;
+    (void)state;
+    assert_true(snake_style(&style, 128, 14));
+    Snakes *snakes = snakes_open(&style);
+    for (int i = 0; i < 8; i++) {
+        snakes_draw(snakes, 1, (uint64_t)i, p, &facts);
+        crc = crc32(crc, p, sizeof p);
+        assert_int_equal(facts.margin, margins[i]);
+    }
+    assert_int_equal(crc, 0x2d0134dbu);
+    snakes_close(snakes);
+}
+
 static void test_threads(void **state) {
     TaskRequest r = {.seed = 3, .train = 40, .val = 5, .test = 5};
     Err err = {0};
@@ -332,12 +373,13 @@ static void test_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),       cmocka_unit_test(test_line_edges),
-        cmocka_unit_test(test_dilate),      cmocka_unit_test(test_flat_stays_flat),
-        cmocka_unit_test(test_strokes_32),  cmocka_unit_test(test_strokes_128),
-        cmocka_unit_test(test_styles),      cmocka_unit_test(test_figures_32),
-        cmocka_unit_test(test_figures_128), cmocka_unit_test(test_other_styles),
-        cmocka_unit_test(test_seed),        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_lines),        cmocka_unit_test(test_line_edges),
+        cmocka_unit_test(test_dilate),       cmocka_unit_test(test_flat_stays_flat),
+        cmocka_unit_test(test_strokes_32),   cmocka_unit_test(test_strokes_128),
+        cmocka_unit_test(test_styles),       cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_figures_32),   cmocka_unit_test(test_figures_128),
+        cmocka_unit_test(test_other_styles), cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_seed_128),     cmocka_unit_test(test_threads),
     };
     lanes_open(1);
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);

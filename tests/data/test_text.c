@@ -185,6 +185,22 @@ static void test_bad_archives(void **state) {
                    "not a tar archive");
 }
 
+/* More entries than such an archive has, each of them empty. */
+static void test_many_entries(void **state) {
+    enum { ENTRIES = 200001 };
+    Bytes tar = {0};
+    (void)state;
+    for (int i = 0; i < ENTRIES; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "aclImdb/train/unsup/%d_0.txt", i);
+        tar_header(&tar, name, '0', 0);
+    }
+    const char *path = scratch_write("many.tar", tar.data, tar.size);
+    import_refused("text", path, EX_DATAERR, "more entries than such an archive may have");
+    unlink(path);
+    bytes_free(&tar);
+}
+
 /* What is no regular file, or goes by another name, is as if it were not there. */
 static void test_passed_over(void **state) {
     static const struct {
@@ -265,7 +281,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_directory),       cmocka_unit_test(test_archive),
         cmocka_unit_test(test_bad_archives),    cmocka_unit_test(test_passed_over),
-        cmocka_unit_test(test_bad_directories), cmocka_unit_test(test_real_data),
+        cmocka_unit_test(test_bad_directories), cmocka_unit_test(test_many_entries),
+        cmocka_unit_test(test_real_data),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

@@ -7,7 +7,16 @@
 
 #include <cmocka.h>
 
+#include <sys/resource.h>
+
 #include "scratch.h"
+
+/* The most memory that this process has held, in KiB. */
+static long peak(void) {
+    struct rusage use;
+    assert_int_equal(getrusage(RUSAGE_SELF, &use), 0);
+    return use.ru_maxrss;
+}
 
 static void open_text(Lines *l, const char *text, size_t size) {
     Err err = {0};
@@ -97,9 +106,11 @@ static void test_limits(void **state) {
     scratch_write("table", text, MOST + 2);
     refuse_line("table: line 1: longer than 1048576 bytes");
     /* A line of 1 GB is not read to its end. */
+    const long before = peak();
     scratch_write("table", "a\nb", 3);
     assert_int_equal(truncate(scratch("table"), 1 << 30), 0);
     refuse_line("table: line 2: longer than 1048576 bytes");
+    assert_true(peak() - before < 64 << 10);
     scratch_write("table", "a\nbc\0d\n", 7);
     refuse_line("table: line 2: byte 2 is NUL");
 }

@@ -230,6 +230,9 @@ static void test_pixel_data(void **state) {
     begin(&b, WIDTH, HEIGHT, 8, 0, 0);
     add_chunk(&b, "IEND", NULL, 0);
     expect_error(&b, "");
+    b = make_png();
+    bytes_add(&b, "behind its end", 14); /* is not looked at */
+    expect_right(&b);
     bytes_add(&b, "GIF89a, not a PNG at all, but long enough for one", 49);
     expect_error(&b, "");
 }

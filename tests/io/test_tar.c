@@ -156,6 +156,38 @@ static void test_bad_pax(void **state) {
     }
 }
 
+/* Five bytes of a file, of which pax says that they are `size`; then another file. */
+static Bytes lying_pax(const char *size) {
+    Bytes b = {0};
+    tar_add(&b, "pax", 'x', size, strlen(size));
+    tar_add(&b, "file", '0', "12345", 5);
+    tar_add(&b, "after", '0', "none", 4);
+    tar_end(&b);
+    return b;
+}
+
+static void test_lying_pax(void **state) {
+    (void)state;
+    Bytes b = lying_pax("17 size=16777217\n");
+    expect_error(&b, "larger than the whole archive");
+    bytes_free(&b);
+    b = lying_pax("17 size=16777216\n");
+    expect_error(&b, "breaks off");
+    bytes_free(&b);
+    b = lying_pax("10 size=0\n"); /* its bytes would be a header */
+    expect_error(&b, "header checksum");
+    bytes_free(&b);
+    b = lying_pax("12 size=600\n"); /* swallows the next header, and ends in a file's bytes */
+    expect_error(&b, "header checksum");
+    bytes_free(&b);
+    tar_add(&b, "pax", 'x', "12 size=600\n", 12);
+    tar_header(&b, "folder/", '5', 0);
+    tar_add(&b, "file", '0', "x", 1);
+    tar_end(&b);
+    expect_list(&b, "file=x;");
+    bytes_free(&b);
+}
+
 /* A header that says `size` in the twelve bytes of `field`. */
 static void size_field(Bytes *b, const char *field) {
     size_t at = tar_add(b, "file", '0', "12345", 5);
@@ -253,6 +285,53 @@ static void test_truncated(void **state) {
     bytes_free(&z);
 }
 
+/* An archive in several gzip members, cut wherever, and what may not follow them. */
+static void test_members(void **state) {
+    Bytes b = {0}, z = {0};
+    char text[256];
+    Err err = {0};
+    (void)state;
+    tar_add(&b, "a", '0', "alpha", 5);
+    tar_add(&b, "\xff\xfe\x80 b", '0', "beta", 4);
+    tar_end(&b);
+    for (size_t cut = 0; cut <= b.size; cut += 100) {
+        z.size = 0;
+        gzip_add(&z, b.data, cut);
+        gzip_add(&z, b.data + cut, b.size - cut);
+        if (!list(scratch_write("two.gz", z.data, z.size), limits, text, sizeof text, &err))
+            fail_msg("%s", err.text);
+        assert_string_equal(text, "a=alpha;\xff\xfe\x80 b=beta;");
+    }
+    bytes_add(&z, "garbage", 7);
+    expect_error(&z, "something follows the end of the gzip data");
+    bytes_free(&b);
+    bytes_free(&z);
+}
+
+/* Zeros, as the whole archive and as a file in it: no more of them is unpacked than is needed to
+ * see what they are. */
+static void test_zeros(void **state) {
+    const TarLimits much = {.bytes = 1 << 30, .entries = 100};
+    Bytes b = {0}, z = {0};
+    char text[256];
+    Err err = {0};
+    (void)state;
+    bytes_add(&b, NULL, 64 << 20);
+    gzip_add(&z, b.data, b.size);
+    assert_false(list(scratch_write("zeros.gz", z.data, z.size), much, text, sizeof text, &err));
+    assert_non_null(strstr(err.text, "200 times its size"));
+    b.size = z.size = 0;
+    tar_add(&b, "file", '0', NULL, 64 << 20);
+    tar_add(&b, "after", '0', "none", 4);
+    tar_end(&b);
+    gzip_add(&z, b.data, b.size);
+    assert_false(list(scratch_write("zeros.gz", z.data, z.size), much, text, sizeof text, &err));
+    assert_non_null(strstr(err.text, "200 times its size"));
+    assert_int_equal(err.code, EX_DATAERR);
+    bytes_free(&b);
+    bytes_free(&z);
+}
+
 static void test_limits(void **state) {
     Bytes b = {0};
     (void)state;
@@ -278,6 +357,8 @@ int main(void) {
         cmocka_unit_test(test_bad_pax),    cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_checksums),  cmocka_unit_test(test_signed_checksum),
         cmocka_unit_test(test_truncated),  cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_lying_pax),  cmocka_unit_test(test_members),
+        cmocka_unit_test(test_zeros),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

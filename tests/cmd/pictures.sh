@@ -1,0 +1,73 @@
+#!/bin/bash
+# cast_data show: examples that are pictures, as PNG files and on terminals.
+set -u
+. tests/training.sh
+data=("$bin/cast_data")
+"${data[@]}" generate pathfinder --out "$tmp/paths" --train 6 --val 3 --test 2 --png "$tmp/tree" >/dev/null 2>&1
+"${data[@]}" generate pathx --out "$tmp/pathx" --train 2 --val 1 --test 1 --png "$tmp/treex" >/dev/null 2>&1
+
+# ---- PNG files ----
+
+# Those of `generate --png` are in the order test, val, train.
+expect 0 'one.png: 32 x 32 pixels, (one snake|two snakes) \(label [01]\)$' "writes a picture" \
+    "${data[@]}" show "$tmp/paths" --index 1 --png "$tmp/one.png"
+check "as it was generated" cmp "$tmp/one.png" "$tmp/tree/imgs/0/sample_6.png"
+check "writes another one over it" "${data[@]}" show "$tmp/paths/val.safetensors" --index 2 --png "$tmp/one.png"
+check "of the file that was named" cmp "$tmp/one.png" "$tmp/tree/imgs/0/sample_4.png"
+expect 0 'x.png: 128 x 128 pixels' "writes Path-X" "${data[@]}" show "$tmp/pathx" --index 0 --png "$tmp/x.png"
+check "as it was generated too" cmp "$tmp/x.png" "$tmp/treex/imgs/0/sample_2.png"
+
+# Data of one's own, of LENGTH tokens.
+make_own() { # make_own FILE LENGTH VOCAB
+    local i bytes='' header
+    for ((i = 0; i < $2; i++)); do put 1 $((i % 256)); done
+    put 8 0 && put 8 "$2" && put 4 2
+    header="{\"tokens\":{\"dtype\":\"U8\",\"shape\":[$2],\"data_offsets\":[0,$2]},"
+    header+="\"offsets\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[$2,$(($2 + 16))]},"
+    header+="\"labels\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[$(($2 + 16)),$(($2 + 20))]},"
+    header+="\"__metadata__\":{\"task\":\"custom\",\"vocab\":\"$3\",\"classes\":\"3\"}}"
+    local body=$bytes
+    bytes=''
+    put 8 ${#header}
+    { printf '%b' "$bytes"; printf '%s' "$header"; printf '%b' "$body"; } >"$1"
+}
+make_own "$tmp/square" 16 256
+expect 0 '4 x 4 pixels, custom \(label 2\)$' "writes squares of one's own" \
+    "${data[@]}" show "$tmp/square" --index 0 --png "$tmp/own.png"
+check "as PNG" grep -aq 'PNG' "$tmp/own.png"
+make_own "$tmp/oblong" 15 256
+expect 64 'example 0: 15 tokens are no square of pixels' "but nothing that is no square" \
+    "${data[@]}" show "$tmp/oblong" --index 0 --png "$tmp/no.png"
+make_own "$tmp/words" 16 257
+expect 64 'no grey pictures' "nor ids above 255" "${data[@]}" show "$tmp/words" --index 0 --png "$tmp/no.png"
+make_data "$tmp/pairs" retrieval 3 3 3 4
+expect 64 'no grey pictures' "nor texts" "${data[@]}" show "$tmp/pairs" --index 0 --png "$tmp/no.png"
+expect 64 'which example' "--png without --index" "${data[@]}" show "$tmp/paths" --png "$tmp/no.png"
+expect 64 'examples 0 to 5' "an example that is none" "${data[@]}" show "$tmp/paths" --index 6 --png "$tmp/no.png"
+expect 64 'verify: takes no --png' "--png of a command without" "${data[@]}" verify "$tmp/paths" --png "$tmp/no.png"
+check "and nothing was written" test ! -e "$tmp/no.png"
+expect 73 'nowhere/no.png: cannot be created' "a place that is not there" \
+    "${data[@]}" show "$tmp/paths" --index 0 --png "$tmp/nowhere/no.png"
+
+# ---- on a terminal ----
+
+# Columns of the widest line, and lines, of the picture of example 0, without the line above it.
+size_of() { tail -n +2 "$tmp/out" | awk '{ if (length($0) > w) w = length($0) } END { print w "x" NR }'; }
+expect 0 '\(label [01]\)$' "Path-X in letters" env -u COLUMNS "${data[@]}" show "$tmp/pathx" --index 0
+check "fits 80 columns" test "$(size_of)" = 64x32
+expect 0 '\(label [01]\)$' "in more columns" env COLUMNS=256 "${data[@]}" show "$tmp/pathx" --index 0
+check "it is there whole" test "$(size_of)" = 256x128
+expect 0 '\(label [01]\)$' "in no columns at all" env COLUMNS=2 "${data[@]}" show "$tmp/pathx" --index 0
+check "it is a point" test "$(size_of)" = 2x1
+if command -v script >/dev/null; then
+    for columns in 80:64x64 100:64x64 128:128x128 40:32x32; do
+        COLORTERM=truecolor TERM=xterm-256color NO_COLOR='' COLUMNS=${columns%:*} \
+            script -qec "'$bin/cast_data' show '$tmp/pathx' --index 0" /dev/null </dev/null >"$tmp/blocks"
+        # Each cell is an upper half-block, of two pixels; lines end with the colours' end.
+        sed -n '2,$s/\x1b\[[0-9;]*m//gp' "$tmp/blocks" | tr -d '\r' | sed 's/\xe2\x96\x80/#/g' | LC_ALL=C grep '^##*$' |
+            awk '{ if (length($0) > w) w = length($0) } END { print w "x" 2 * NR }' >"$tmp/out"
+        check "half-blocks fit ${columns%:*} columns" test "$(cat "$tmp/out")" = "${columns#*:}"
+    done
+else
+    echo "ok - half-blocks # SKIP script(1) is not there"
+fi
