@@ -139,7 +139,7 @@ static void test_evaluation(void **state) {
         params_init(&x.c.model.params, w, 1);
         assert_true(engine_open(&e, &x.c.model, x.c.train.batch, x.c.train.lanes, true, &err));
         engine_weights(&e, w);
-        assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing"));
+        assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing", NULL));
         if (i == 0) first = score;
         assert_true(score.loss == first.loss && score.accuracy == first.accuracy);
         assert_true(score.loss > 0 && fabs(score.accuracy * 7 - round(score.accuracy * 7)) < 1e-9);
