@@ -11,14 +11,7 @@
 
 /* ---- sums over documents ---- */
 
-typedef struct Sums {
-    double documents, tokens, clusters;
-    double size, least, most, empty, none, several;
-    double entropy, decided;    /* decided: tokens that have an entropy */
-    double compactness, spread; /* spread: clusters that have a compactness */
-} Sums;
-
-static void add_sizes(Sums *s, const Clusters *c) {
+static void add_sizes(ClusterSums *s, const Clusters *c) {
     for (int i = 0; i < c->C; i++) {
         s->size += c->size[i];
         s->least = fmin(s->least, c->size[i]);
@@ -28,7 +21,7 @@ static void add_sizes(Sums *s, const Clusters *c) {
     s->clusters += c->C;
 }
 
-static void add_tokens(Sums *s, const Clusters *c) {
+static void add_tokens(ClusterSums *s, const Clusters *c) {
     for (int n = 0; n < c->N; n++) {
         const real *a = c->affinity + (size_t)n * (size_t)c->C;
         double sum = 0, bits = 0;
@@ -65,7 +58,7 @@ static double mean_square(const Spread *s) {
     return s->square / s->n - (s->x * s->x + s->y * s->y) / (s->n * s->n);
 }
 
-static void add_compactness(Sums *s, const Clusters *c, int cls, int width) {
+static void add_compactness(ClusterSums *s, const Clusters *c, int cls, int width) {
     Spread all = {0};
     for (int n = cls; n < c->N; n++) add_place(&all, n - cls, width);
     const double any = all.n > 1 ? mean_square(&all) * all.n / (all.n - 1) : 0;
@@ -79,6 +72,13 @@ static void add_compactness(Sums *s, const Clusters *c, int cls, int width) {
         s->compactness += sqrt(mean_square(&own) / (any * (own.n - 1) / own.n));
         s->spread++;
     }
+}
+
+void cluster_sums_add(ClusterSums *s, const Clusters *c, int cls, int width) {
+    add_sizes(s, c);
+    add_tokens(s, c);
+    add_compactness(s, c, cls, width);
+    s->documents++;
 }
 
 /* ---- surrogate tokens ---- */
@@ -118,7 +118,7 @@ static void add_cosines(LayerStats *l, const Trained *t, int layer) {
 typedef struct Collector {
     const Trained *t;
     Taps taps;
-    Sums *sums; /* (depth) */
+    ClusterSums *sums; /* (depth) */
     int width;
 } Collector;
 
@@ -130,18 +130,14 @@ static void collect(void *ctx, const Batch *b) {
     for (int i = 0; i < b->n * per; i++)
         for (int l = 0; l < depth; l++) {
             Clusters k;
-            Sums *s = &c->sums[l];
             clusters_open(&k, &c->taps, &c->taps.tap[i * depth + l],
                           b->samples[i / per].length[i % per] + cls);
-            add_sizes(s, &k);
-            add_tokens(s, &k);
-            add_compactness(s, &k, cls, c->width);
-            s->documents++;
+            cluster_sums_add(&c->sums[l], &k, cls, c->width);
             clusters_close(&k);
         }
 }
 
-static LayerStats means(const Sums *s) {
+LayerStats cluster_sums_means(const ClusterSums *s) {
     return (LayerStats){
         .documents = s->documents,
         .tokens = s->tokens,
@@ -177,7 +173,7 @@ bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
     for (int l = 0; l < depth; l++) c.sums[l].least = INFINITY;
     const bool ok = run(&c, t, limit, err);
     for (int l = 0; l < depth && ok; l++) {
-        stats[l] = means(&c.sums[l]);
+        stats[l] = cluster_sums_means(&c.sums[l]);
         add_cosines(&stats[l], t, l);
     }
     taps_close(&c.taps);

@@ -18,12 +18,25 @@
 #ifndef REPORT_CLUSTER_STATS_H
 #define REPORT_CLUSTER_STATS_H
 
+#include "report/clusters.h"
 #include "report/trained.h"
 
 typedef struct LayerStats {
     double documents, tokens, clusters;
     double size, least, most, empty, none, several, entropy, cosine, cosine_most, compactness;
 } LayerStats;
+
+/* Sums over documents, that the above are means of; `least` begins as INFINITY, all else as 0. */
+typedef struct ClusterSums {
+    double documents, tokens, clusters;
+    double size, least, most, empty, none, several;
+    double entropy, decided;    /* decided: tokens that have an entropy */
+    double compactness, spread; /* spread: clusters that have a compactness */
+} ClusterSums;
+/* Adds a document; cls: 1 where token 0 has no place. width: of a picture's rows, 0 of a text. */
+void cluster_sums_add(ClusterSums *s, const Clusters *c, int cls, int width);
+/* Without what is the weights' alone. */
+LayerStats cluster_sums_means(const ClusterSums *s);
 
 /* Of the first `limit` examples of the split (0: of all); stats has a row for each block. The model
  * was opened with a batch of any size. EX_DATAERR: no clusters; EX_TEMPFAIL: a signal came. */

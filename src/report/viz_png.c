@@ -153,7 +153,8 @@ static void legend(Grid *g) {
     int x = canvas_text(&g->canvas, GAP + side + 6, y, TEXT, ink, text) + 2 * GAP;
     canvas_fill(&g->canvas, x, y, side, side, palette_colour(0));
     canvas_fill(&g->canvas, x + side / 2, y + side / 2, side / 2, side / 2, palette_colour(1));
-    snprintf(text, sizeof text, "in several: %d, the second best in the corner%s", several,
+    snprintf(text, sizeof text, "in several: %d%s%s", several,
+             g->pixel >= CORNER_LEAST ? ", the second best in the corner" : "",
              g->c->C > PANELS_MOST ? ". Of more clusters than can be shown, the first" : "");
     canvas_text(&g->canvas, x + side + 6, y, TEXT, ink, text);
 }

@@ -4,7 +4,7 @@
 #include "report/palette.h"
 #include "report/viz.h"
 
-enum { LINE = 80, BLACK = 16, WHITE = 231, NONE = 240 };
+enum { LINE = 80, ENTRY = 10, BLACK = 16, WHITE = 231, NONE = 240 };
 
 typedef struct Printer {
     FILE *f;
@@ -34,23 +34,31 @@ static void set_ground(const Printer *p, int cluster, bool several) {
     fprintf(p->f, "\033[%s48;5;%d;38;5;%dm", several ? "4;" : "", palette_xterm(cluster), ink);
 }
 
-static void print_legend(const Printer *p, int layer) {
-    const Clusters *c = p->c;
-    if (p->v->docs > 1)
-        fprintf(p->f, "\ndocument %c, layer %d:", p->d == &p->v->doc[0] ? 'a' : 'b', layer);
-    else
-        fprintf(p->f, "\nlayer %d:", layer);
-    for (int i = 0; i < c->C; i++) {
-        fputc(' ', p->f);
-        if (p->colour) {
-            set_ground(p, i, false);
-            fprintf(p->f, " %d \033[0m", i);
-        } else if (i < PALETTE) {
-            fprintf(p->f, "%c", palette_symbol(i));
-        }
-        fprintf(p->f, "%s%d", p->colour ? " " : ":", c->size[i]);
+static void print_size(const Printer *p, int cluster) {
+    char text[32];
+    if (p->colour) {
+        set_ground(p, cluster, false);
+        snprintf(text, sizeof text, " %d ", cluster);
+        fprintf(p->f, "%s\033[0m", text);
+    } else {
+        snprintf(text, sizeof text, "%c", palette_symbol(cluster));
+        fprintf(p->f, "%s", text);
     }
-    fputs(" tokens\n", p->f);
+    fprintf(p->f, "%c%-*d", p->colour ? ' ' : ':', ENTRY - 2 - (int)strlen(text),
+            p->c->size[cluster]);
+}
+
+/* Each cluster with its colour or letter, and how many tokens it holds. */
+static void print_legend(const Printer *p, int layer) {
+    const int C = p->c->C, most = C < PALETTE ? C : PALETTE;
+    fputc('\n', p->f);
+    if (p->v->docs > 1) fprintf(p->f, "document %c, ", p->d == &p->v->doc[0] ? 'a' : 'b');
+    fprintf(p->f, "layer %d: %d clusters, of so many tokens\n", layer, C);
+    for (int i = 0; i < most; i++) {
+        print_size(p, i);
+        fputs((i + 1) % (LINE / ENTRY) == 0 || i + 1 == most ? "\n" : " ", p->f);
+    }
+    if (C > most) fprintf(p->f, "and %d more, in the same colours again\n", C - most);
 }
 
 /* ---- pictures ---- */
@@ -131,8 +139,13 @@ void viz_print(FILE *f, const Viz *v, int layer, bool colour) {
     viz_title(v, title, sizeof title);
     fprintf(f, "%s\n", title);
     if (v->doc[0].width > VIZ_WIDEST) return;
-    fprintf(f, "a token %s the cluster with the highest affinity among those that hold it%s\n",
-            colour ? "has the colour of" : "stands over", colour ? "" : "; . is none");
+    fprintf(f, "a token %s the cluster with the highest affinity among those that hold it; %s\n",
+            !colour           ? "goes to"
+            : v->doc[0].width ? "has the colour of"
+                              : "stands on",
+            !colour           ? ". is none"
+            : v->doc[0].width ? "grey is none"
+                              : "underlined: it has several");
     for (int i = 0; i < v->docs; i++)
         for (int l = layer < 0 ? 0 : layer; l < (layer < 0 ? v->depth : layer + 1); l++) {
             const Printer p = {f, v, &v->doc[i], &v->doc[i].layer[l], colour};
