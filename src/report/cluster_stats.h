@@ -1,18 +1,19 @@
 /* What clusters are like over a whole split, a block at a time.
  *
- *   size          tokens of a cluster: mean, least, most; `empty`: share of clusters without any
- *   none, several share of tokens that no cluster holds, and that more than one does
- *   entropy       in bits, mean over tokens: -sum_c p_c log2 p_c of p_c = A_g[n,c] / sum_c A_g[n,c],
- *                 how undecided a token's affinities are. 0: all for one cluster; log2 C: all alike.
- *                 Tokens whose affinities sum to 0 are left out
- *   cosine        between two surrogate tokens (d numbers each): mean over pairs, and the largest
- *                 in absolute value. Of the weights, whatever the examples
- *   compactness   mean over clusters of two tokens or more: the root of the mean square distance
- *                 of the tokens to their centroid, over what a random set of as many of the
- *                 document's tokens has: (m - 1) / m * N / (N - 1) times the mean square distance of
- *                 all tokens to theirs, m of N tokens (drawing without replacement). Distances in
- *                 the plane for pictures, along the text otherwise. 1: spread like chance; 0: all in
- *                 one place
+ *   size         tokens of a cluster: mean, least, most; `empty`: share of clusters without any
+ *   none         share of tokens that no cluster holds; `several`: that more than one does
+ *   entropy      in bits, mean over tokens: -sum_c p_c log2 p_c with p_c = A_g[n,c] / sum A_g[n,:],
+ *                how undecided a token's affinities are. 0: all for one cluster; log2 C: all
+ *                alike. Tokens whose affinities sum to 0 are left out
+ *   cosine       between two surrogate tokens (d numbers each): mean over pairs, and the largest
+ *                in absolute value. Of the weights, whatever the examples
+ *   compactness  mean over clusters of two tokens or more: sqrt(s / r) with s the mean square
+ *                distance of its m tokens to their centroid, and r what is expected of that for m
+ *                tokens drawn from the document's N without replacement: (m - 1) / m * N / (N - 1)
+ *                times the mean square distance of all N to theirs. Distances in pixels of the
+ *                plane for pictures, in tokens along the text otherwise; the ratio has no unit. 1:
+ *                spread like chance; 0: all in one place
+ *
  * The cls token, which has no place, counts in all but compactness. What has no value is NaN, null
  * in JSON. */
 #ifndef REPORT_CLUSTER_STATS_H
