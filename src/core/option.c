@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,21 @@ bool option_real(const char *option, const char *text, double *out, Err *err) {
                        text);
     *out = v;
     return true;
+}
+
+bool option_word(const char *option, const char *text, const char *const *words, int count,
+                 int *out, Err *err) {
+    char list[256] = "";
+    for (int i = 0; i < count; i++) {
+        if (!strcmp(words[i], text)) {
+            *out = i;
+            return true;
+        }
+        const size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, "%s%s", i ? (i + 1 < count ? ", " : " or ") : "",
+                 words[i]);
+    }
+    return err_set(err, EX_USAGE, "--%s: expected %s, got '%.60s'", option, list, text);
 }
 
 bool option_wrong(const char *program, int c, char *const *argv, int optind_now, Err *err) {

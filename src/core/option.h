@@ -15,6 +15,10 @@ bool option_int(const char *option, const char *text, int least, int most, int *
 bool option_seed(const char *option, const char *text, uint64_t *out, Err *err);
 bool option_real(const char *option, const char *text, double *out, Err *err);
 
+/* One of `words`: its place among them. */
+bool option_word(const char *option, const char *text, const char *const *words, int count,
+                 int *out, Err *err);
+
 /* For getopt_long's ':' (a value is missing) and '?' (no such option), opterr being 0. */
 bool option_wrong(const char *program, int c, char *const *argv, int optind_now, Err *err);
 

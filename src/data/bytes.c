@@ -42,25 +42,33 @@ static int sequence(const int *ids, int n) {
     return length;
 }
 
-static void print_escaped(int id) {
+static void escape(char buf[BYTES_CHARACTER], int id) {
     switch (id - 1) {
-    case -1: fputs("<pad>", stdout); break;
-    case '\n': fputs("\\n", stdout); break;
-    case '\r': fputs("\\r", stdout); break;
-    case '\t': fputs("\\t", stdout); break;
-    default: printf("\\x%02x", (unsigned)(id - 1)); break;
+    case -1: snprintf(buf, BYTES_CHARACTER, "<pad>"); break;
+    case '\n': snprintf(buf, BYTES_CHARACTER, "\\n"); break;
+    case '\r': snprintf(buf, BYTES_CHARACTER, "\\r"); break;
+    case '\t': snprintf(buf, BYTES_CHARACTER, "\\t"); break;
+    case '\\': snprintf(buf, BYTES_CHARACTER, "\\\\"); break;
+    default: snprintf(buf, BYTES_CHARACTER, "\\x%02x", (unsigned)(id - 1) & 255); break;
     }
 }
 
+int bytes_character(char buf[BYTES_CHARACTER], const int *ids, int n) {
+    const int length = ids[0] - 1 == '\\' ? 0 : sequence(ids, n);
+    if (length == 0) {
+        escape(buf, ids[0]);
+        return 1;
+    }
+    for (int i = 0; i < length; i++) buf[i] = (char)(ids[i] - 1);
+    buf[length] = '\0';
+    return length;
+}
+
 void bytes_print(const int *ids, int n) {
+    char buf[BYTES_CHARACTER];
     for (int i = 0; i < n;) {
-        int length = sequence(ids + i, n - i);
-        if (length == 0) {
-            print_escaped(ids[i++]);
-            continue;
-        }
-        if (ids[i] - 1 == '\\') putchar('\\');
-        for (int end = i + length; i < end; i++) putchar(ids[i] - 1);
+        i += bytes_character(buf, ids + i, n - i);
+        fputs(buf, stdout);
     }
     putchar('\n');
 }

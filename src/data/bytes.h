@@ -9,6 +9,11 @@ enum { BYTES_VOCAB = 257 };
 /* Adds `size` bytes (1 or more) as a document and returns its index. */
 int bytes_add(DatasetWriter *w, const void *text, size_t size);
 
+/* What the first of n ids, or those of the UTF-8 sequence that begins with it, stand for: writes it
+ * and returns how many ids it is of. */
+enum { BYTES_CHARACTER = 8 };
+int bytes_character(char buf[BYTES_CHARACTER], const int *ids, int n);
+
 /* Prints ids as the text they stand for, and a newline. What is valid UTF-8 stays as it is; control
  * characters and stray bytes become \n, \t, \x1b, ..., and a backslash two. */
 void bytes_print(const int *ids, int n);

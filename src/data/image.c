@@ -284,6 +284,7 @@ const Task task_image = {
     .source = "CIFAR-10's binary version: " ARCHIVE " or the directory it holds",
     .archive = ARCHIVE,
     .url = URL,
+    .tokens = TOKENS_PIXELS,
     .labels = class_names,
     .import = import,
     .recognise = recognise,

@@ -250,6 +250,7 @@ const Task task_retrieval = {
               "papers' texts",
     .archive = "lra_release/lra_release/tsv_data",
     .url = URL,
+    .tokens = TOKENS_BYTES,
     .labels = labels,
     .import = import,
     .recognise = recognise,

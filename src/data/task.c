@@ -45,8 +45,7 @@ bool task_locate(char *buf, const char *from, const char *const *folders, const 
     return false;
 }
 
-/* How the task's data is made, for error messages. */
-static void describe_way(const Task *t, const char *dir, char *buf, size_t size) {
+void task_way(const Task *t, const char *dir, char *buf, size_t size) {
     if (t->generate)
         snprintf(buf, size, "run 'cast_data generate %s --out %s'", t->name, dir);
     else if (t->import)
@@ -85,7 +84,7 @@ bool task_import(const Task *task, const TaskRequest *r, Err *err) {
     char way[1024];
     if (!check_settings(task, r, true, err)) return false;
     if (task->import) return task->import(r, err);
-    describe_way(task, r->out, way, sizeof way);
+    task_way(task, r->out, way, sizeof way);
     return err_set(err, EX_USAGE, "%s cannot be imported; %s", task->name, way);
 }
 
@@ -93,7 +92,7 @@ bool task_generate(const Task *task, const TaskRequest *r, Err *err) {
     char way[1024];
     if (!check_settings(task, r, false, err)) return false;
     if (task->generate) return task->generate(r, err);
-    describe_way(task, r->out, way, sizeof way);
+    task_way(task, r->out, way, sizeof way);
     return err_set(err, EX_USAGE, "%s cannot be generated; %s", task->name, way);
 }
 
@@ -147,7 +146,7 @@ bool task_prepare(const Task *task, const char *dir, Err *err) {
     TaskRequest r = {.out = dir, .seed = TASK_SEED};
     if (find_official(task, official, sizeof official)) r.from = official;
     if (!r.from && !task->generate) {
-        describe_way(task, dir, way, sizeof way);
+        task_way(task, dir, way, sizeof way);
         return err_set(err, EX_NOINPUT,
                        "%s: no prepared data for %s, nor official files in $CAST_DATA/%s; %s", dir,
                        task->name, task->name, way);

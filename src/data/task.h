@@ -3,6 +3,7 @@
 #define DATA_TASK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/err.h"
@@ -32,6 +33,9 @@ typedef struct TaskRequest {
     int nsettings;
 } TaskRequest;
 
+/* What an id is, where `words` does not say it. */
+typedef enum TaskTokens { TOKENS_VALUES, TOKENS_BYTES, TOKENS_PIXELS } TaskTokens;
+
 enum { TASK_SEED = 1 }; /* what task_prepare uses, and cast_data unless told otherwise */
 
 typedef struct Task {
@@ -46,6 +50,7 @@ typedef struct Task {
     const char *source; /* the official files that import reads, in words */
     const char *archive, *url; /* what is imported, and where it is; NULL where import is */
     const TaskOption *options; /* its own ones; the last has no name; NULL: none */
+    TaskTokens tokens;         /* bytes: data/bytes.h; pixels: grey, row by row of a square */
     const char *const *words;  /* what each id stands for; NULL: the id is a value */
     const char *const *labels; /* what each class stands for; NULL: the class is a value */
     bool (*import)(const TaskRequest *r, Err *err);   /* NULL: cannot be imported */
@@ -74,6 +79,9 @@ bool task_fits(const Task *task, int vocab, int classes, int per_example);
  * that makes it. Processes that prepare the same directory take turns: the first one does it, the
  * others find it done. */
 bool task_prepare(const Task *task, const char *dir, Err *err);
+
+/* How the task's data comes into `dir`, in words: "run 'cast_data generate ...'". */
+void task_way(const Task *task, const char *dir, char *buf, size_t size);
 
 /* The value of an option that was given (the last one, if twice), else NULL. */
 const char *task_setting(const TaskRequest *r, const char *name);

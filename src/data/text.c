@@ -270,6 +270,7 @@ const Task task_text = {
     .source = "the Large Movie Review Dataset: " ARCHIVE " or the directory it holds",
     .archive = ARCHIVE,
     .url = URL,
+    .tokens = TOKENS_BYTES,
     .labels = labels,
     .import = import,
     .recognise = recognise,

@@ -32,6 +32,9 @@ bool json_override(cJSON *root, const char *assignment, Err *err);
 /* Writes the tree, indented, atomically (see io/file.h). */
 bool json_write(const cJSON *root, const char *path, Err *err);
 
+/* The same to a stream, with a newline. */
+void json_print(FILE *f, const cJSON *root);
+
 /* A quoted, escaped string; bytes that are not UTF-8 become U+FFFD. */
 void json_print_string(FILE *f, const char *s);
 /* With the given number of significant digits, at least 1; null for NaN and infinities. */

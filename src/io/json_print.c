@@ -100,10 +100,14 @@ static void print_value(FILE *f, const cJSON *item, int indent) {
     fputc(object ? '}' : ']', f);
 }
 
+void json_print(FILE *f, const cJSON *root) {
+    print_value(f, root, 0);
+    fputc('\n', f);
+}
+
 bool json_write(const cJSON *root, const char *path, Err *err) {
     AtomicFile a;
     if (!atomic_open(&a, path, err)) return false;
-    print_value(a.f, root, 0);
-    fputc('\n', a.f);
+    json_print(a.f, root);
     return atomic_commit(&a, err);
 }

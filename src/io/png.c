@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/file.h"
+
 enum { CHUNK_CACHE = 4, CHUNK_BYTES = 1 << 16, HEADER = 33 };
 
 /* What libpng hands back to our functions. */
@@ -86,21 +88,36 @@ bool png_grey_decode(unsigned char *grey, int width, int height, const void *byt
     return true;
 }
 
+/* Returns 0, or why it failed: an errno, or -1 with libpng's words in image->message. */
+static int put_image(png_image *image, FILE *f, const unsigned char *pixels, int width, int height,
+                     png_uint_32 format) {
+    *image = (png_image){.version = PNG_IMAGE_VERSION,
+                         .width = (png_uint_32)width,
+                         .height = (png_uint_32)height,
+                         .format = format};
+    errno = 0;
+    if (png_image_write_to_stdio(image, f, 0, pixels, 0, NULL)) return 0;
+    return errno ? errno : -1;
+}
+
 bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err) {
-    png_image image = {.version = PNG_IMAGE_VERSION,
-                       .width = (png_uint_32)width,
-                       .height = (png_uint_32)height,
-                       .format = PNG_FORMAT_GRAY};
+    png_image image;
     FILE *f = fopen(path, "wb");
     if (!f) return err_set(err, EX_CANTCREAT, "%s: cannot be created: %s", path, strerror(errno));
-    errno = 0;
-    bool ok = png_image_write_to_stdio(&image, f, 0, grey, width, NULL) != 0;
-    int why = errno;
-    if (fclose(f) != 0 && ok) {
-        ok = false;
-        why = errno;
-    }
-    if (ok) return true;
+    int why = put_image(&image, f, grey, width, height, PNG_FORMAT_GRAY);
+    if (fclose(f) != 0 && !why) why = errno;
+    if (!why) return true;
     return err_set(err, EX_IOERR, "%s: cannot be written: %s", path,
-                   why ? strerror(why) : image.message);
+                   why > 0 ? strerror(why) : image.message);
+}
+
+bool png_rgb_write(const char *path, const unsigned char *rgb, int width, int height, Err *err) {
+    png_image image;
+    AtomicFile a;
+    if (!atomic_open(&a, path, err)) return false;
+    const int why = put_image(&image, a.f, rgb, width, height, PNG_FORMAT_RGB);
+    if (!why) return atomic_commit(&a, err);
+    atomic_abandon(&a);
+    return err_set(err, EX_IOERR, "%s: cannot be written: %s", path,
+                   why > 0 ? strerror(why) : image.message);
 }

@@ -1,9 +1,9 @@
-/* 8-bit grey PNG images of a known size, through libpng.
+/* 8-bit PNG images, through libpng: grey ones of a known size are read, grey and colour written.
  *
- * Meant for files from elsewhere: anything but the expected size, 8 bits, grey and not interlaced
- * is refused before memory is taken; chunks that the pixels do not need are passed over, whatever
- * they hold; a wrong checksum in any chunk, data that break off, and pixel data too many or too few
- * are errors (EX_DATAERR). */
+ * The reader is meant for files from elsewhere: anything but the expected size, 8 bits, grey and
+ * not interlaced is refused before memory is taken; chunks that the pixels do not need are passed
+ * over, whatever they hold; a wrong checksum in any chunk, data that break off, and pixel data too
+ * many or too few are errors (EX_DATAERR). */
 #ifndef IO_PNG_H
 #define IO_PNG_H
 
@@ -18,5 +18,8 @@ bool png_grey_decode(unsigned char *grey, int width, int height, const void *byt
 
 /* Writes a file that other programs read; not atomically (EX_CANTCREAT, EX_IOERR). */
 bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err);
+
+/* The same in colour, rgb (height,width,3), and atomically (io/file.h). */
+bool png_rgb_write(const char *path, const unsigned char *rgb, int width, int height, Err *err);
 
 #endif

@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as
 #define META_KEY "__metadata__"
 #define CRC_KEY "crc32"
 
-enum { HEADER_DEPTH = 4, DATA_ALIGN = 64, COPY_ALIGN = 8, CRC_DIGITS = 8, TYPE_SIZE = 256 };
+enum { HEADER_DEPTH = 4, DATA_ALIGN = 64, COPY_ALIGN = 8, CRC_DIGITS = 8 };
 
 static const struct {
     const char *name;
@@ -243,23 +243,22 @@ const char *st_meta(const StFile *f, const char *key) {
     return NULL;
 }
 
-/* "F32 [10,64]"; a dimension of -1 as "*". */
-static const char *describe(char buf[TYPE_SIZE], Dtype dtype, int ndim, const int64_t *shape) {
-    size_t used = (size_t)snprintf(buf, TYPE_SIZE, "%s [", dtype_name(dtype));
+const char *st_describe(char buf[ST_DESCRIBED], Dtype dtype, int ndim, const int64_t *shape) {
+    size_t used = (size_t)snprintf(buf, ST_DESCRIBED, "%s [", dtype_name(dtype));
     for (int i = 0; i < ndim; i++) {
         char size[24] = "*";
         if (shape[i] >= 0) snprintf(size, sizeof size, "%lld", (long long)shape[i]);
-        used += (size_t)snprintf(buf + used, TYPE_SIZE - used, "%s%s", i ? "," : "", size);
+        used += (size_t)snprintf(buf + used, ST_DESCRIBED - used, "%s%s", i ? "," : "", size);
     }
-    snprintf(buf + used, TYPE_SIZE - used, "]");
+    snprintf(buf + used, ST_DESCRIBED - used, "]");
     return buf;
 }
 
 const StTensor *st_want(const StFile *f, const char *name, Dtype dtype, int ndim,
                         const int64_t *shape, Err *err) {
-    char wanted[TYPE_SIZE], found[TYPE_SIZE];
+    char wanted[ST_DESCRIBED], found[ST_DESCRIBED];
     const StTensor *t = st_find(f, name);
-    describe(wanted, dtype, ndim, shape);
+    st_describe(wanted, dtype, ndim, shape);
     if (!t) {
         err_set(err, EX_DATAERR, "%s: tensor '%s' (%s) is missing", f->path, name, wanted);
         return NULL;
@@ -267,18 +266,18 @@ const StTensor *st_want(const StFile *f, const char *name, Dtype dtype, int ndim
     bool same = t->dtype == dtype && t->ndim == ndim;
     for (int i = 0; same && i < ndim; i++) same = shape[i] < 0 || shape[i] == t->shape[i];
     if (same) return t;
-    describe(found, t->dtype, t->ndim, t->shape);
+    st_describe(found, t->dtype, t->ndim, t->shape);
     err_set(err, EX_DATAERR, "%s: tensor '%s' must be %s, is %s", f->path, name, wanted, found);
     return NULL;
 }
 
 bool st_reals(const StFile *f, const char *name, real *out, size_t n, Err *err) {
-    char type[TYPE_SIZE], what[TYPE_SIZE + 64];
+    char type[ST_DESCRIBED], what[ST_DESCRIBED + 64];
     const StTensor *t = st_find(f, name);
     if (!t) return wrong(f, name, "is missing", err);
     bool wide = t->dtype == DT_F64;
     if ((!wide && t->dtype != DT_F32) || t->bytes / dtype_size(t->dtype) != n) {
-        describe(type, t->dtype, t->ndim, t->shape);
+        st_describe(type, t->dtype, t->ndim, t->shape);
         snprintf(what, sizeof what, "must hold %zu numbers, F32 or F64, is %s", n, type);
         return wrong(f, name, what, err);
     }

@@ -82,6 +82,9 @@ bool st_write(const char *path, const StTensor *tensors, int ntensors, const StM
 
 size_t dtype_size(Dtype t);
 const char *dtype_name(Dtype t);
+/* "F32 [10,64]" into buf, which is returned; a dimension of -1 as "*". */
+enum { ST_DESCRIBED = 256 };
+const char *st_describe(char buf[ST_DESCRIBED], Dtype dtype, int ndim, const int64_t *shape);
 StTensor st_real_tensor(const char *name, const real *data, int ndim, const int64_t *shape);
 
 #endif

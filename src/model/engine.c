@@ -341,9 +341,9 @@ static void running_stats(Engine *e) {
     }
 }
 
-void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out) {
+void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out, AttnTap *taps) {
     REQUIRE(B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
-    Run r = {.e = e, .samples = samples, .out = out};
+    Run r = {.e = e, .samples = samples, .out = out, .taps = taps};
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, 0};
     if (e->m->conf.norm == NORM_BATCH) running_stats(e);
     lanes_run(deal(e, samples, B), evaluate_lane, &r);

@@ -69,8 +69,8 @@ void engine_weights(Engine *e, const real *w);
 void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey key, real *grads,
                  const Outcome *out, AttnTap *taps);
 
-/* Forward alone, as in evaluation: no dropout, running statistics. */
-void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out);
+/* Forward alone, as in evaluation: no dropout, running statistics. taps as above. */
+void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out, AttnTap *taps);
 
 /* Batch norm's running statistics: begin copies them from the weights, each step updates the copy,
  * commit writes it back. An update that is abandoned before commit leaves no trace. */

@@ -81,6 +81,10 @@ bool params_read(const Params *p, real *w, const StFile *f, Err *err) {
                            "%s: tensor '%s' is not a parameter of this model: the file belongs to "
                            "another model",
                            f->path, f->tensors[i].name);
+    return params_take(p, w, f, err);
+}
+
+bool params_take(const Params *p, real *w, const StFile *f, Err *err) {
     for (int i = 0; i < p->count; i++) {
         const Param *q = &p->list[i];
         const StTensor *t = st_find(f, q->name);

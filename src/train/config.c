@@ -153,15 +153,24 @@ static bool change_mechanism(cJSON *root, char *override, Err *err) {
     return true;
 }
 
+bool config_open(Config *c, const cJSON *root, const char *where, char *const *overrides, int count,
+                 Err *err) {
+    *c = (Config){0};
+    snprintf(c->path, sizeof c->path, "%s", where);
+    cJSON *own = cJSON_Duplicate(root, true);
+    bool ok = true;
+    for (int i = 0; ok && i < count; i++) ok = change_mechanism(own, overrides[i], err);
+    for (int i = 0; ok && i < count; i++) ok = json_override(own, overrides[i], err);
+    ok = ok && read_all(c, own, err);
+    if (ok) c->resolved = resolve(c);
+    cJSON_Delete(own);
+    return ok;
+}
+
 bool config_load(Config *c, const char *path, char *const *overrides, int count, Err *err) {
     *c = (Config){0};
-    snprintf(c->path, sizeof c->path, "%s", path);
     cJSON *root = json_read(path, err);
-    bool ok = root != NULL;
-    for (int i = 0; ok && i < count; i++) ok = change_mechanism(root, overrides[i], err);
-    for (int i = 0; ok && i < count; i++) ok = json_override(root, overrides[i], err);
-    ok = ok && read_all(c, root, err);
-    if (ok) c->resolved = resolve(c);
+    const bool ok = root && config_open(c, root, path, overrides, count, err);
     cJSON_Delete(root);
     return ok;
 }
@@ -210,7 +219,6 @@ static bool may_differ(const char *key, bool no_end) {
     return no_end && (!strcmp(key, "train.steps") || !strcmp(key, "train.epochs"));
 }
 
-/* Appends to `list` each leaf below that differs. */
 static void differences(const cJSON *a, const cJSON *b, const char *prefix, bool no_end, char *list,
                         size_t size) {
     for (const cJSON *x = a->child; x; x = x->next) {
@@ -231,9 +239,14 @@ static void differences(const cJSON *a, const cJSON *b, const char *prefix, bool
     }
 }
 
+void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char *list,
+                        size_t size) {
+    differences(a, b, prefix, endless(a) && endless(b), list, size);
+}
+
 bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err) {
     char list[768] = "";
-    differences(a, b, "", endless(a) && endless(b), list, sizeof list);
+    config_differences(a, b, "", list, sizeof list);
     if (!list[0]) return true;
     return err_set(err, EX_CONFIG,
                    "%s holds a run of another config: %s. Use another --out, or delete it", where,

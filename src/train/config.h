@@ -27,6 +27,9 @@ typedef struct Config {
 /* `overrides`: count strings "key=value". EX_NOINPUT, EX_USAGE or EX_CONFIG. Where the data say the
  * task's sizes, train.safetensors of data.dir is opened: EX_NOINPUT or EX_DATAERR. */
 bool config_load(Config *c, const char *path, char *const *overrides, int count, Err *err);
+/* The same of a config that has been read, which stays as it is; `where` names it in messages. */
+bool config_open(Config *c, const cJSON *root, const char *where, char *const *overrides, int count,
+                 Err *err);
 void config_free(Config *c);
 
 /* runs/<name of the file>[-<hash of the overrides>], so that the same command finds the same run
@@ -37,6 +40,11 @@ void config_run_dir(char *dir, size_t size, const char *path, char *const *overr
  * may differ: where the data lies, how often to report or evaluate, and, under a schedule without
  * an end, how long to train. err lists the keys that differ. */
 bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err);
+
+/* Appends to `list` ("", or what is in it) the keys of a that differ in b and may not, behind
+ * `prefix`: "model.depth (2, now 3)". a and b may be a config's sections, as prefix says. */
+void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char *list,
+                        size_t size);
 
 /* Every key. */
 void config_help(FILE *f);

@@ -71,6 +71,16 @@ bool feed_open(Feed *f, const Config *c, Err *err) {
     return false;
 }
 
+bool feed_open_split(Feed *f, const Config *c, int split, Err *err) {
+    *f = (Feed){.c = c, .epoch = -1};
+    const bool view = c->holdout > 0 && split != SPLIT_TEST;
+    bool ok = open_split(f, split, err);
+    if (ok && view && split != SPLIT_TRAIN) ok = open_split(f, SPLIT_TRAIN, err);
+    if (ok && (!view || hold_out(f, err))) return true;
+    feed_close(f);
+    return false;
+}
+
 void feed_close(Feed *f) {
     for (int s = 0; s < SPLITS; s++) {
         dataset_close(&f->split[s]);

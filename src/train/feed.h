@@ -38,6 +38,9 @@ typedef struct Feed {
 /* Opens the splits of data.dir and checks that they are the task's (EX_DATAERR), and enough for an
  * update and to hold out (EX_CONFIG). */
 bool feed_open(Feed *f, const Config *c, Err *err);
+/* One split alone, and what a view of it needs: for programs that do not train. The others have no
+ * examples. */
+bool feed_open_split(Feed *f, const Config *c, int split, Err *err);
 void feed_close(Feed *f);
 /* Memory for batches of at most train.batch examples. */
 void feed_place(Feed *f, Arena *a);

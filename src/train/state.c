@@ -99,7 +99,7 @@ static bool check_config(const StFile *f, const cJSON *config, Err *err) {
     return ok;
 }
 
-static bool check_format(const StFile *f, Err *err) {
+bool state_check(const StFile *f, Err *err) {
     const char *format = st_meta(f, "format");
     if (!format || strcmp(format, FORMAT) != 0)
         return err_set(err, EX_DATAERR, "%s: is not a checkpoint of this version (" FORMAT ")",
@@ -113,7 +113,7 @@ static bool check_format(const StFile *f, Err *err) {
 bool state_load(State *s, const cJSON *config, const char *path, Err *err) {
     StFile f;
     if (!st_open(&f, path, err)) return false;
-    bool ok = check_format(&f, err) && params_read(s->params, s->w, &f, err) &&
+    bool ok = state_check(&f, err) && params_read(s->params, s->w, &f, err) &&
               check_config(&f, config, err) &&
               read_moments(s->params, s->adamw.m, "state.m.", &f, err) &&
               read_moments(s->params, s->adamw.v, "state.v.", &f, err) && read_small(s, &f, err);

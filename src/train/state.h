@@ -42,6 +42,9 @@ size_t state_bytes(const Params *params);
 
 bool state_save(const State *s, const cJSON *config, const char *path, Err *err);
 
+/* Whether a file is a whole checkpoint of this version (EX_DATAERR). Reads every byte. */
+bool state_check(const StFile *f, Err *err);
+
 /* EX_DATAERR for what is damaged, is not a checkpoint, or belongs to another model or config; s is
  * then undefined. */
 bool state_load(State *s, const cJSON *config, const char *path, Err *err);

@@ -217,7 +217,7 @@ static bool validate(Trainer *t, Err *err) {
     const int count = t->feed.examples[SPLIT_VAL];
     const double start = clock_seconds();
     Score score;
-    if (!evaluate(&score, &t->engine, &t->feed, SPLIT_VAL, "validating"))
+    if (!evaluate(&score, &t->engine, &t->feed, SPLIT_VAL, "validating", NULL))
         return interrupted(t, err);
     meter_validation(&t->meter, s->update, &score, count, clock_seconds() - start);
     s->evaluated = s->update;
@@ -252,14 +252,14 @@ static void tell_test(Trainer *t, const char *which, int64_t update, const Score
 static bool test(Trainer *t, Err *err) {
     const State *s = &t->state;
     Score score;
-    if (!evaluate(&score, &t->engine, &t->feed, SPLIT_TEST, "testing last"))
+    if (!evaluate(&score, &t->engine, &t->feed, SPLIT_TEST, "testing last", NULL))
         return interrupted(t, err);
     tell_test(t, "last", s->update, &score);
     if (s->best_update == 0) return true;
     if (s->best_update != s->update) {
         if (!read_best(t, err)) return false;
         engine_weights(&t->engine, t->best_w);
-        if (!evaluate(&score, &t->engine, &t->feed, SPLIT_TEST, "testing best"))
+        if (!evaluate(&score, &t->engine, &t->feed, SPLIT_TEST, "testing best", NULL))
             return interrupted(t, err);
     }
     tell_test(t, "best", s->best_update, &score);

@@ -111,6 +111,22 @@ static void test_written(void **state) {
     assert_int_equal(err.code, EX_IOERR);
 }
 
+/* The colours of a header, and no file where it cannot be whole. */
+static void test_written_in_colour(void **state) {
+    unsigned char rgb[WIDTH * HEIGHT * 3] = {255, 0, 0};
+    Err err = {0};
+    size_t size;
+    (void)state;
+    const char *path = scratch("colour.png");
+    if (!png_rgb_write(path, rgb, WIDTH, HEIGHT, &err)) fail_msg("%s", err.text);
+    unsigned char *data = scratch_read(path, &size);
+    assert_false(decode(data, size, &err));
+    if (!strstr(err.text, "5 x 3 pixels of 8 bits, colour type 2")) fail_msg("%s", err.text);
+    free(data);
+    assert_false(png_rgb_write(scratch("no/where.png"), rgb, WIDTH, HEIGHT, &err));
+    assert_int_equal(err.code, EX_CANTCREAT);
+}
+
 static void test_truncated(void **state) {
     Bytes b = make_png();
     Err err;
@@ -239,10 +255,15 @@ static void test_pixel_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right),        cmocka_unit_test(test_written),
-        cmocka_unit_test(test_truncated),    cmocka_unit_test(test_flipped),
-        cmocka_unit_test(test_other_images), cmocka_unit_test(test_other_chunks),
-        cmocka_unit_test(test_bombs),        cmocka_unit_test(test_pixel_data),
+        cmocka_unit_test(test_right),
+        cmocka_unit_test(test_written),
+        cmocka_unit_test(test_written_in_colour),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_flipped),
+        cmocka_unit_test(test_other_images),
+        cmocka_unit_test(test_other_chunks),
+        cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_pixel_data),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

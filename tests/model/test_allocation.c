@@ -82,7 +82,7 @@ static void step_allocates_nothing(void **state) {
         tiny_open(&t, conf, draws_open("allocation", (uint64_t)i));
         assert_true(engine_open(&e, &t.m, t.B, 4, true, &err));
         tiny_step(&t, &e, 1); /* the libraries' own memory: threads, kernels */
-        engine_evaluate(&e, t.samples, t.B, &t.out);
+        engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
         const int before = allocations;
         for (int n = 0; n < 3; n++) {
             for (int b = 0; b < t.B; b++) /* other lengths than before */
@@ -90,7 +90,7 @@ static void step_allocates_nothing(void **state) {
                     t.samples[b].length[j] = 1 + (t.samples[b].length[j] + 37) % 150;
             tiny_step(&t, &e, 1);
             engine_commit(&e, t.w);
-            engine_evaluate(&e, t.samples, t.B, &t.out);
+            engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
         }
         if (allocations != before)
             fail_msg("%s, %s norm: %d allocations", attention[i % 4], norms[i / 4],

@@ -108,7 +108,7 @@ static void check_evaluation(TinyConf conf) {
     const size_t n = (size_t)(t.B * t.m.task.classes);
     assert_true(n <= 64);
     memcpy(logits, t.out.logits, n * sizeof(real));
-    engine_evaluate(&e, t.samples, t.B, &t.out);
+    engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
     bool same = true;
     for (size_t i = 0; i < n; i++) same &= fabs((double)(t.out.logits[i] - logits[i])) < 1e-3;
     assert_false(same); /* the weights' statistics are not the batch's */
@@ -119,7 +119,7 @@ static void check_evaluation(TinyConf conf) {
         t.w[var] = (real)(10 * (double)t.w[var] * biased);
     }
     engine_weights(&e, t.w);
-    engine_evaluate(&e, t.samples, t.B, &t.out);
+    engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
     const double bar = sizeof(real) == 8 ? 1e-11 : 1e-3;
     for (size_t i = 0; i < n; i++)
         assert_true(fabs((double)(t.out.logits[i] - logits[i])) <=
@@ -155,9 +155,9 @@ static void evaluation_leaves_no_trace(void **state) {
     memcpy(once, t.w, bytes);
     memcpy(t.w, before, bytes);
     engine_weights(&e, t.w);
-    engine_evaluate(&e, t.samples, t.B, &t.out);
+    engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
     tiny_step(&t, &e, 1);
-    engine_evaluate(&e, t.samples, t.B, &t.out);
+    engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
     engine_commit(&e, t.w);
     assert_memory_equal(t.w, once, bytes);
     assert_memory_equal(t.grads, grads, bytes);

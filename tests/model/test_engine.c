@@ -145,7 +145,7 @@ static void reads_no_further_than_a_document(void **state) {
             }
         tiny_step(&t, &e, 1);
         assert_memory_equal(t.out.logits, before, logits_bytes(&t));
-        engine_evaluate(&e, t.samples, t.B, &t.out);
+        engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
         assert_memory_equal(t.out.logits, before, logits_bytes(&t));
         mem_free(before);
         engine_close(&e);
@@ -288,10 +288,10 @@ static void evaluation_is_the_forward_pass(void **state) {
         tiny_step(&t, &e, 1);
         real *logits = copy_of(t.out.logits, logits_bytes(&t));
         const double loss = tiny_loss(&t);
-        engine_evaluate(&eval, t.samples, t.B, &t.out);
+        engine_evaluate(&eval, t.samples, t.B, &t.out, NULL);
         assert_memory_equal(t.out.logits, logits, logits_bytes(&t));
         assert_true(tiny_loss(&t) == loss);
-        engine_evaluate(&drop, t.samples, t.B, &t.out);
+        engine_evaluate(&drop, t.samples, t.B, &t.out, NULL);
         const size_t n = (size_t)(t.B * t.m.task.classes);
         assert_true(off(t.out.logits, logits, n) < CLOSE); /* dropout is left out */
         tiny_step(&dropping, &drop, 1);

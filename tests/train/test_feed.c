@@ -139,7 +139,7 @@ static void test_evaluation(void **state) {
         params_init(&x.c.model.params, w, 1);
         assert_true(engine_open(&e, &x.c.model, x.c.train.batch, x.c.train.lanes, true, &err));
         engine_weights(&e, w);
-        assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing"));
+        assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing", NULL));
         if (i == 0) first = score;
         assert_true(score.loss == first.loss && score.accuracy == first.accuracy);
         assert_true(score.loss > 0 && fabs(score.accuracy * 7 - round(score.accuracy * 7)) < 1e-9);
@@ -149,6 +149,84 @@ static void test_evaluation(void **state) {
     }
 }
 
+typedef struct Seen {
+    int n;
+    const AttnTap *taps;
+} Seen;
+
+/* Examples in order; the clusters of each hold tokens of it. */
+static void look(void *ctx, const Batch *b) {
+    Seen *s = ctx;
+    for (int i = 0; i < b->n; i++) {
+        assert_int_equal(b->examples[i], s->n++);
+        assert_in_range(s->taps[i].clusters[0], 0, b->samples[i].length[0] - 1);
+    }
+}
+
+static void test_a_watched_evaluation(void **state) {
+    Fixture x;
+    Engine e;
+    Score score;
+    Err err;
+    int clusters[4 * 3 * SMALL_LENGTH];
+    AttnTap taps[4];
+    (void)state;
+    small_data(9, 7, 5, false);
+    open_feed(&x, "\"batch\":4", false);
+    real *w = mem_alloc(x.c.model.params.total, sizeof *w);
+    params_init(&x.c.model.params, w, 1);
+    assert_true(engine_open(&e, &x.c.model, 4, 4, false, &err));
+    engine_weights(&e, w);
+    for (int i = 0; i < 4; i++) taps[i] = (AttnTap){clusters + i * 3 * SMALL_LENGTH, NULL};
+    Seen seen = {.taps = taps};
+    const Watch watch = {look, &seen, taps, 6};
+    assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing", &watch));
+    assert_int_equal(seen.n, 6);
+    assert_true(fabs(score.accuracy * 6 - round(score.accuracy * 6)) < 1e-9);
+    engine_close(&e);
+    mem_free(w);
+    close_feed(&x);
+}
+
+/* The same examples as with all splits, where the others' files are gone. */
+static void test_one_split(void **state) {
+    Config c;
+    Feed f;
+    Err err;
+    (void)state;
+    small_data(9, 7, 5, false);
+    small_config(&c, "\"batch\":20", false); /* more than training could take */
+    assert_int_equal(remove(scratch("data/train.safetensors")), 0);
+    assert_true(feed_open_split(&f, &c, SPLIT_VAL, &err));
+    assert_int_equal(f.examples[SPLIT_VAL], 7);
+    assert_int_equal(f.examples[SPLIT_TRAIN] + f.examples[SPLIT_TEST], 0);
+    feed_close(&f);
+    assert_false(feed_open_split(&f, &c, SPLIT_TRAIN, &err));
+    assert_int_equal(err.code, EX_NOINPUT);
+    config_free(&c);
+}
+
+static void test_one_split_of_two_views(void **state) {
+    Fixture x;
+    Feed f;
+    Err err;
+    (void)state;
+    small_data(30, 7, 5, false);
+    open_feed(&x, "\"batch\":2", false);
+    x.c.holdout = 0.3;
+    for (int split = SPLIT_TRAIN; split <= SPLIT_VAL; split++) {
+        Feed all;
+        assert_true(feed_open(&all, &x.c, &err));
+        assert_true(feed_open_split(&f, &x.c, split, &err));
+        assert_int_equal(f.examples[split], split == SPLIT_VAL ? 9 : 21);
+        for (int i = 0; i < f.examples[split]; i++)
+            assert_int_equal(feed_index(&f, split, i), feed_index(&all, split, i));
+        feed_close(&f);
+        feed_close(&all);
+    }
+    close_feed(&x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_epoch_is_a_permutation),
@@ -156,6 +234,9 @@ int main(void) {
         cmocka_unit_test(test_batches_of_a_split),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_evaluation),
+        cmocka_unit_test(test_a_watched_evaluation),
+        cmocka_unit_test(test_one_split),
+        cmocka_unit_test(test_one_split_of_two_views),
     };
     lanes_open(1);
     gemm_open();

@@ -1,0 +1,125 @@
+#!/bin/bash
+# cast_eval from the command line: the figures of training again, what may be swapped in, and what is refused.
+set -u
+. tests/training.sh
+make_data "$tmp/data" listops 40 9 23 60
+cat >"$tmp/tiny.json" <<END
+{ "task": "listops", "data": { "dir": "$tmp/data" },
+  "model": { "depth": 2, "heads": 2, "d": 16, "d_ff": 16, "d_emb": 16, "max_length": 60,
+             "attention": { "clusters": 4 } },
+  "train": { "steps": 20, "batch": 4, "lr": 5e-3, "eval_every": 5 } }
+END
+train() { "$bin/cast_train" "$tmp/tiny.json" --threads 1 "$@"; }
+eval=("$bin/cast_eval")
+train --out "$tmp/run" >"$tmp/log" 2>&1
+result $? "a run to look at" "$tmp/log"
+
+expect 0 '^usage: cast_eval' "help" "${eval[@]}" --help
+expect 0 '^cast_eval [0-9]+\.[0-9]+\.[0-9]+$' "version" "${eval[@]}" --version
+
+# ---- the figures of training ----
+
+# Of metrics.jsonl and of the program's JSON, with as many digits as the former has.
+measured() { sed -n "s/.*\"which\": \"$1\", \"accuracy\": \([^,]*\), \"loss\": \([^,]*\),.*/\1 \2/p" "$tmp/run/metrics.jsonl"; }
+number() { sed -n "s/^  \"$1\": \(.*\),$/\1/p" "$tmp/json"; }
+evaluated() { printf '%.9g %.9g\n' "$(number accuracy)" "$(number loss)"; }
+for which in best last; do
+    line=$(grep "^test accuracy of $which" "$tmp/log")
+    option=()
+    if [ $which = last ]; then option=(--last); fi
+    expect 0 '^test accuracy' "evaluates $which" "${eval[@]}" "$tmp/run" "${option[@]}"
+    check "prints what cast_train printed" grep -qxF "$line" "$tmp/out"
+    check "and says so" grep -qx 'as cast_train measured it' "$tmp/out"
+    "${eval[@]}" "$tmp/run" "${option[@]}" --json >"$tmp/json" 2>&1
+    check "to the last digit" test "$(evaluated)" = "$(measured $which)"
+done
+"${eval[@]}" "$tmp/run" --json --threads 1 >"$tmp/one" 2>&1
+"${eval[@]}" "$tmp/run" --json --threads 2 >"$tmp/two" 2>&1
+check "the same at two threads" cmp "$tmp/one" "$tmp/two"
+train --out "$tmp/norm" model.norm=batch >"$tmp/log" 2>&1
+"${eval[@]}" "$tmp/norm" >"$tmp/out" 2>&1
+check "the same with batch norm's running statistics" grep -qxF "$(grep '^test accuracy of best' "$tmp/log")" "$tmp/out"
+expect 0 'test accuracy of checkpoint' "a checkpoint alone" "${eval[@]}" "$tmp/run/best.safetensors"
+expect 0 '^val accuracy of best .* 9 examples' "another split" "${eval[@]}" "$tmp/run" --split val
+rm "$tmp/data/train.safetensors"
+expect 0 '23 examples' "without the other splits" "${eval[@]}" "$tmp/run"
+make_data "$tmp/data" listops 40 9 23 60
+
+# ---- where it errs ----
+
+expect 0 '^by length' "accuracy by length" "${eval[@]}" "$tmp/run"
+rows=$(sed -n '/^by length/,/^$/s/^ .* to [0-9]* *\([0-9]*\) .*/\1/p' "$tmp/out" | paste -sd+)
+check "of all examples" test $((rows)) = 23
+cells=$(sed -n '/^confusion/,$s/^  [0-9] *\(.*\)  .*/\1/p' "$tmp/out" | sed 's/[0-9.]* %//' | tr ' ' '\n' | grep -xE '[0-9]+' | paste -sd+)
+check "the table of confusions has each once" test $((cells)) = 23
+expect 0 '' "predictions" "${eval[@]}" "$tmp/run" --predict "$tmp/p.csv"
+check "with a header" test "$(head -n 1 "$tmp/p.csv")" = index,label,predicted,p0,p1,p2,p3,p4,p5,p6,p7,p8,p9
+check "a line an example" test "$(wc -l <"$tmp/p.csv")" = 24
+right=$(awk -F, 'NR > 1 && $2 == $3' "$tmp/p.csv" | wc -l)
+check "as many right as it says" grep -qF "$(awk "BEGIN { printf \"%.2f %%\", 100 * $right / 23 }")" "$tmp/out"
+# shellcheck disable=SC2016
+check "probabilities, the largest of what is predicted" awk -F, 'NR > 1 {
+    sum = 0; best = 4
+    for (i = 4; i <= NF; i++) { sum += $i; if ($i > $best) best = i }
+    if (sum < 0.99999 || sum > 1.00001 || best - 4 != $3 || $1 != NR - 2) exit 1 }' "$tmp/p.csv"
+mkdir "$tmp/equal"
+make_split "$tmp/equal/test.safetensors" listops 12 1 7
+expect 0 '12 examples' "examples of one length" "${eval[@]}" "$tmp/run" data.dir="$tmp/equal"
+check "have no table of lengths" bash -c "! grep -q 'by length' '$tmp/out'"
+check "nor are they what cast_train measured" bash -c "! grep -q 'cast_train measured' '$tmp/out'"
+
+# ---- swapping ----
+
+key=model.attention
+expect 0 '^changed  model.attention.type \("cast", now "full"\)$' "exact attention with CAST's weights" \
+    "${eval[@]}" "$tmp/run" $key.type=full
+full=$(grep '^test accuracy' "$tmp/out")
+"${eval[@]}" "$tmp/run" $key.type=naive >"$tmp/out" 2>&1
+check "whose two kinds agree" grep -qxF "$full" "$tmp/out"
+for change in '"sa_topk" mechanism' '5 cluster_size' '"laplace" attention_fn' 'false summaries' 'false intra'; do
+    read -r value name <<<"$change"
+    expect 0 "^changed  $key.$name \(.*, now $value\)$" "another $name" "${eval[@]}" "$tmp/run" "$key.$name=$value"
+done
+expect 0 ' 4 heads' "other heads where no weight depends on them" "${eval[@]}" "$tmp/run" $key.type=full model.heads=4
+expect 78 "'blocks.0.attn.surrogate' is F32 \[4,2,8\], but this model takes F32 \[8,2,8\].*clusters \(4, now 8\)" \
+    "more clusters" "${eval[@]}" "$tmp/run" $key.clusters=8
+expect 78 'model.heads \(2, now 4\)' "other heads where one does" "${eval[@]}" "$tmp/run" model.heads=4
+expect 78 'model.d \(16, now 32\)' "another width" "${eval[@]}" "$tmp/run" model.d=32
+expect 78 'blocks.1.* has no place .*model.depth \(2, now 1\)' "fewer blocks" "${eval[@]}" "$tmp/run" model.depth=1
+expect 78 'blocks.2.* is missing.*model.depth \(2, now 3\)' "more blocks" "${eval[@]}" "$tmp/run" model.depth=3
+train --out "$tmp/full" --stop-at 5 $key.type=full >"$tmp/log" 2>&1
+expect 78 'surrogate.*trained with full attention, which has no such weights' "CAST with the weights of exact attention" \
+    "${eval[@]}" "$tmp/full" $key.type=cast
+expect 78 "unknown" "a key that is none" "${eval[@]}" "$tmp/run" $key.cluster=8
+expect 64 "key=value" "a word that is no key=value" "${eval[@]}" "$tmp/run" test
+
+# ---- what is refused ----
+
+expect 64 'which RUN or CHECKPOINT' "nothing to look at" "${eval[@]}"
+expect 64 'expected train, val or test' "a split that is none" "${eval[@]}" "$tmp/run" --split testing
+expect 64 "'cast_eval --help'" "an option that is none" "${eval[@]}" "$tmp/run" --nonsense
+expect 64 'no run' "--last of a checkpoint" "${eval[@]}" "$tmp/run/best.safetensors" --last
+expect 66 'nowhere' "a place that is not there" "${eval[@]}" "$tmp/nowhere"
+mkdir "$tmp/empty" "$tmp/begun"
+expect 66 'is not a run' "an empty directory" "${eval[@]}" "$tmp/empty"
+cp "$tmp/run/config.json" "$tmp/begun"
+expect 66 'has saved nothing there yet' "a run that has just begun" "${eval[@]}" "$tmp/begun"
+cp "$tmp/run/last.safetensors" "$tmp/begun"
+expect 66 '\-\-last takes last.safetensors' "a run before its first validation" "${eval[@]}" "$tmp/begun"
+expect 0 'test accuracy of last' "which has a last state" "${eval[@]}" "$tmp/begun" --last
+cp "$tmp/norm/best.safetensors" "$tmp/begun"
+expect 65 'model.norm .*it is not of this run' "a checkpoint of another run" "${eval[@]}" "$tmp/begun"
+head -c 3000 "$tmp/run/best.safetensors" >"$tmp/begun/best.safetensors"
+expect 65 'best.safetensors' "a checkpoint that breaks off" "${eval[@]}" "$tmp/begun"
+cp "$tmp/run/best.safetensors" "$tmp/begun"
+printf 'X' | dd of="$tmp/begun/best.safetensors" bs=1 conv=notrunc \
+    seek=$(($(wc -c <"$tmp/begun/best.safetensors") - 99)) 2>/dev/null
+expect 65 'best.safetensors.*crc32' "one with a byte changed" "${eval[@]}" "$tmp/begun"
+head -c 40 "$tmp/run/config.json" >"$tmp/begun/config.json"
+expect 65 'config.json' "half a config" "${eval[@]}" "$tmp/begun"
+expect 65 'is not a checkpoint' "a file that is none" "${eval[@]}" "$tmp/data/test.safetensors"
+expect 66 "nodata/test.safetensors.*cast_data generate listops --out $tmp/nodata" "missing data" \
+    "${eval[@]}" "$tmp/run" data.dir="$tmp/nodata"
+make_data "$tmp/text" retrieval 9 3 3 20
+expect 65 'not those of task listops' "data of another task" "${eval[@]}" "$tmp/run" data.dir="$tmp/text"
+expect 73 'nowhere' "predictions to nowhere" "${eval[@]}" "$tmp/run" --predict "$tmp/nowhere/p.csv"

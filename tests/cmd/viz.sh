@@ -1,0 +1,114 @@
+#!/bin/bash
+# cast_viz from the command line: which files it writes, what it prints, that both agree with the figures, and what it
+# refuses.
+set -u
+. tests/training.sh
+viz=("$bin/cast_viz")
+out=$tmp/files
+# A run of three updates on the data of $1 with the attention's keys $3 and the model's $4: its weights mean nothing.
+make_run() { # make_run NAME TASK ATTENTION [MODEL]
+    cat >"$tmp/$1.json" <<END
+{ "task": "$2", "data": { "dir": "$tmp/$1-data" },
+  "model": { "depth": 2, "heads": 2, "d": 16, "d_ff": 16, "d_emb": 16, ${4:-} "attention": { $3 } },
+  "train": { "steps": 3, "batch": 2, "lr": 5e-3 } }
+END
+    "$bin/cast_train" "$tmp/$1.json" --threads 1 --out "$tmp/$1" >"$tmp/log" 2>&1
+    result $? "a run of $2" "$tmp/log"
+}
+names() { (cd "$out" && echo *); }
+# Width and height of a PNG, from its header.
+size() { od -An -tu1 -j16 -N8 "$1" | awk '{ print $3 * 256 + $4, $7 * 256 + $8 }'; }
+
+expect 0 '^usage: cast_viz' "help" "${viz[@]}" --help
+expect 0 '^cast_viz [0-9]+\.[0-9]+\.[0-9]+$' "version" "${viz[@]}" --version
+
+# ---- a text of words ----
+
+make_data "$tmp/words-data" listops 12 3 5 60
+make_run words listops '"clusters": 4' '"max_length": 60,'
+expect 0 '^wrote .*/viz-2\.html$' "ListOps" "${viz[@]}" "$tmp/words" --index 2 --out "$out"
+check "a page, and affinities for each layer" test "$(names)" = "viz-2-layer0-affinity.png viz-2-layer1-affinity.png viz-2.html"
+check "no colours in a pipe" bash -c "! grep -q $'\033' '$tmp/out'"
+check "a section a layer" test "$(grep -c '<h2>Layer' "$out/viz-2.html")" = 2
+check "what holds tokens is closed" \
+    test "$(grep -o '<i ' "$out/viz-2.html" | wc -l)" = "$(grep -o '</i>' "$out/viz-2.html" | wc -l)"
+expect 0 $'\033\[(4;)?48;5;214;38;5;16m' "colours if asked for" "${viz[@]}" "$tmp/words" --index 2 --out "$out" --color always
+expect 0 '^layer 1: 4 clusters' "one layer alone" "${viz[@]}" "$tmp/words" --index 2 --out "$tmp/alone" --layer 1
+check "with its files alone" test "$(cd "$tmp/alone" && echo *)" = "viz-2-layer1-affinity.png viz-2.html"
+expect 0 'viz-0.html' "into the run's directory if not told where" "${viz[@]}" "$tmp/words" --index 0
+check "there it is" test -s "$tmp/words/viz-0.html"
+
+# ---- a text of bytes, pairs, a cls token ----
+
+make_data "$tmp/pairs-data" retrieval 12 3 5 40
+make_run pairs retrieval '"clusters": 3, "cluster_size": "length"' '"max_length": 40, "pooling": "cls",'
+rm -r "$out"
+expect 0 '<cls>' "a pair" "${viz[@]}" "$tmp/pairs" --index 4 --out "$out"
+check "both documents" test "$(names)" = \
+    "viz-4-a-layer0-affinity.png viz-4-a-layer1-affinity.png viz-4-b-layer0-affinity.png viz-4-b-layer1-affinity.png viz-4.html"
+check "four sections" test "$(grep -c '<h2>Document [ab], layer [01]' "$out/viz-4.html")" = 4
+check "markup in the text is escaped" grep -q '&lt;cls&gt;' "$out/viz-4.html"
+
+# ---- pictures ----
+
+"$bin/cast_data" generate pathfinder --out "$tmp/paths-data" --train 4 --val 2 --test 3 --difficulty easy --threads 1 \
+    >"$tmp/log" 2>&1
+make_run paths pathfinder '"clusters": 5, "cluster_size": 205, "mechanism": "sa_topk"'
+rm -r "$out"
+TIMEFORMAT=%U
+used=$({ time "${viz[@]}" "$tmp/paths" --index 1 --out "$out" --threads 1 >"$tmp/log" 2>&1; } 2>&1)
+check "in less than two seconds of a processor" test "${used%%.*}" -lt 2
+rm -r "$out"
+expect 0 'one snake|two snakes' "a picture" "${viz[@]}" "$tmp/paths" --index 1 --out "$out" --layer 0
+check "clusters and affinities" test "$(names)" = "viz-1-layer0-affinity.png viz-1-layer0-clusters.png"
+check "seven panels, 8 pixels a token" test "$(size "$out/viz-1-layer0-clusters.png")" = "1104 680"
+cp "$tmp/out" "$tmp/print"
+check "every token is in one cluster: a row of letters each" test "$(grep -cxE '[0-4]{32}' "$tmp/print")" = 32
+sizes=$(for c in 0 1 2 3 4; do grep -xE '[0-4]{32}' "$tmp/print" | tr -cd $c | wc -c; done | xargs)
+legend=$(grep -oE '[0-4]:[0-9]+' "$tmp/print" | cut -d: -f2 | xargs)
+check "as many as the legend says" test "$sizes" = "$legend"
+expect 0 $'\033\[38;5;[0-9]+;48;5;[0-9]+m\xe2\x96\x80' "in colour, two rows a line" \
+    "${viz[@]}" "$tmp/paths" --index 1 --out "$out" --color always
+"${viz[@]}" "$tmp/paths" --index 1 --out "$tmp/again" --layer 0 --threads 2 >"$tmp/log" 2>&1
+check "the same bytes again" cmp "$out/viz-1-layer0-clusters.png" "$tmp/again/viz-1-layer0-clusters.png"
+make_data "$tmp/own-data" custom 6 2 2 1
+make_run own custom '"clusters": 2'
+rm -r "$out"
+expect 0 '' "documents of one's own" "${viz[@]}" "$tmp/own" --index 1 --out "$out"
+check "of one token are no picture" test -e "$out/viz-1.html"
+
+# ---- figures ----
+
+field() { sed -n "s/^ *\"$1\": \([^,]*\),\{0,1\}$/\1/p" "$tmp/json" | xargs; }
+"${viz[@]}" "$tmp/paths" --stats --json >"$tmp/json" 2>&1
+result $? "figures" "$tmp/json"
+check "over the split" test "$(field documents), $(field tokens)" = "3 3, 3072 3072"
+check "no token in none, none in several" test "$(field none) $(field several)" = "0 0 0 0"
+check "sizes" test "$(field most)" = "205 205"
+"${viz[@]}" "$tmp/paths" --stats --json --threads 2 >"$tmp/two" 2>&1
+check "the same at two threads" cmp "$tmp/json" "$tmp/two"
+"${viz[@]}" "$tmp/paths" --stats --json --limit 2 model.attention.cluster_size=1024 \
+    model.attention.mechanism=topk >"$tmp/json" 2>&1
+check "of the first two, clusters of all tokens" test "$(field documents), $(field several), $(field size)" = "2 2, 1 1, 1024 1024"
+check "which are spread like all" test "$(field compactness)" = "1 1"
+expect 0 'compactness .*in the plane' "a table for people" "${viz[@]}" "$tmp/paths" --stats
+expect 0 'along the text' "texts too" "${viz[@]}" "$tmp/pairs" --stats --split val
+
+# ---- what is refused ----
+
+expect 64 'which RUN' "nothing to look at" "${viz[@]}" --index 0
+expect 64 'either --index I or --stats' "neither example nor figures" "${viz[@]}" "$tmp/words"
+expect 64 'either --index I or --stats' "both" "${viz[@]}" "$tmp/words" --stats --index 0
+expect 64 'of --stats' "--json of an example" "${viz[@]}" "$tmp/words" --index 0 --json
+expect 64 'the test split has examples 0 to 4, got 5' "an example that is none" "${viz[@]}" "$tmp/words" --index 5
+expect 64 'layers 0 to 1, got 2' "a layer that is none" "${viz[@]}" "$tmp/words" --index 0 --layer 2
+expect 64 'auto, always or never' "a colour that is none" "${viz[@]}" "$tmp/words" --index 0 --color sometimes
+expect 65 "attention is 'full', which has no clusters" "exact attention" \
+    "${viz[@]}" "$tmp/words" --index 0 model.attention.type=full
+expect 65 "which has no clusters" "its figures" "${viz[@]}" "$tmp/words" --stats model.attention.type=naive
+expect 66 'is not a run' "a directory that is no run" "${viz[@]}" "$tmp/words-data" --index 0
+expect 66 'nodata/test.safetensors' "missing data" "${viz[@]}" "$tmp/words" --index 0 data.dir="$tmp/nodata"
+head -c 5000 "$tmp/words/best.safetensors" >"$tmp/half"
+expect 65 'half' "half a checkpoint" "${viz[@]}" "$tmp/half" --index 0
+expect 73 'words.json' "a place where nothing can be written" "${viz[@]}" "$tmp/words" --index 0 --out "$tmp/words.json/x"
+check "and nothing is left half-written" test -z "$(find "$tmp" -name '*.tmp.*')"
