@@ -279,7 +279,6 @@ const Task task_image = {
     .classes = CLASSES,
     .per_example = 1,
     .max_length = PIXELS,
-    .picture = true,
     .official = {45000, 5000, 10000},
     .source = "CIFAR-10's binary version: " ARCHIVE " or the directory it holds",
     .archive = ARCHIVE,

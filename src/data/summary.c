@@ -167,7 +167,8 @@ bool summary_write_png(const Dataset *d, int example, const char *path, Err *err
     const Task *task = summary_task(d);
     int document = dataset_document(d, example, 0), n = dataset_length(d, document);
     int side = picture_side(n), label = d->labels[example];
-    if (!task || !task->picture || d->per_example > 1 || d->vocab > GREYS)
+    const bool may = task && (task->tokens == TOKENS_PIXELS || task->vocab == 0);
+    if (!may || d->per_example > 1 || d->vocab > GREYS)
         return err_set(err, EX_USAGE, "--png: %s: its examples are no grey pictures", d->file.path);
     if ((int64_t)side * side != n)
         return err_set(err, EX_USAGE, "--png: %s: example %d: %d tokens are no square of pixels",

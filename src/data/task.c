@@ -20,7 +20,6 @@ const Task *const task_table[] = {&task_listops,    &task_text,  &task_retrieval
 const Task task_custom = {
     .name = "custom",
     .title = "data of your own in the prepared form; sizes are read from its metadata",
-    .picture = true,
     .source = "none: data in the prepared form only",
 };
 

@@ -44,7 +44,6 @@ typedef struct Task {
     int vocab, classes; /* of prepared data; 0: the data say it, and all up to max_length */
     int per_example;    /* documents an example: 1, or 2 for pairs */
     int max_length;     /* what training reads of a sequence by default */
-    bool picture;       /* ids are grey values of a square picture, or may be (custom) */
     bool holds_out;     /* validation is a part of train, chosen when training (data.holdout) */
     int official[3];    /* examples of train, val and test in the official files; 0: none */
     const char *source; /* the official files that import reads, in words */
