@@ -38,6 +38,9 @@ void config_run_dir(char *dir, size_t size, const char *path, char *const *overr
  * an end, how long to train. err lists the keys that differ. */
 bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err);
 
+/* Whether the key ("train.log_every") changes nothing that training computes. */
+bool config_key_is_free(const char *key);
+
 /* Every key. */
 void config_help(FILE *f);
 
