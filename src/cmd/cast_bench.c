@@ -43,7 +43,7 @@ static const char usage[] =
     "  --lengths N,M     a row for each model.max_length\n"
     "  --seconds S       time to measure for [3]\n"
     "  --threads n       [the physical cores]\n"
-    "  --json            one JSON object instead of text\n"
+    "  --json            one JSON object instead of text; of a table, one a line\n"
     "  --help  --version\n";
 
 static bool take_option(Options *o, int c, char *const *argv, Err *err) {
@@ -109,6 +109,12 @@ static void print_result(const BenchResult *r) {
     print_parts(r);
 }
 
+static void print_line(const cJSON *o) {
+    char *text = cJSON_PrintUnformatted(o);
+    puts(text);
+    cJSON_free(text);
+}
+
 static void print_json(const BenchResult *r) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "task", r->task);
@@ -127,9 +133,7 @@ static void print_json(const BenchResult *r) {
     cJSON *parts = cJSON_AddObjectToObject(o, "parts_seconds");
     for (int i = 0; i < r->nparts; i++)
         cJSON_AddNumberToObject(parts, r->parts[i].name, r->parts[i].seconds);
-    char *text = cJSON_PrintUnformatted(o);
-    puts(text);
-    cJSON_free(text);
+    print_line(o);
     cJSON_Delete(o);
 }
 
@@ -189,6 +193,13 @@ static double number(const cJSON *o, const char *key) {
     return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(o, key));
 }
 
+static void print_row(const cJSON *r) {
+    printf("  %-10s %8.0f %12.3f %12.0f %9.1f %8.1f %% %10.1f\n",
+           cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r, "mechanism")),
+           number(r, "tokens"), number(r, "updates_per_s"), number(r, "tokens_per_s"),
+           number(r, "gflops"), 100 * number(r, "peak_share"), number(r, "peak_rss_mb"));
+}
+
 static bool bench_row(const Options *o, const char *mechanism, const char *length, Err *err) {
     char threads[32], seconds[32], attention[128], tokens[64];
     char **argv = mem_alloc((size_t)o->noverrides + 12, sizeof *argv);
@@ -216,13 +227,14 @@ static bool bench_row(const Options *o, const char *mechanism, const char *lengt
     cJSON *r = bench_child(argv, err);
     mem_free(argv);
     if (!r) {
-        printf("  %-10s %8s  %s\n", mechanism ? mechanism : "", length ? length : "", err->text);
+        fprintf(o->json ? stderr : stdout, "  %-10s %8s  %s\n", mechanism ? mechanism : "",
+                length ? length : "", err->text);
         return false;
     }
-    printf("  %-10s %8.0f %12.3f %12.0f %9.1f %8.1f %% %10.1f\n",
-           cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r, "mechanism")),
-           number(r, "tokens"), number(r, "updates_per_s"), number(r, "tokens_per_s"),
-           number(r, "gflops"), 100 * number(r, "peak_share"), number(r, "peak_rss_mb"));
+    if (o->json)
+        print_line(r);
+    else
+        print_row(r);
     fflush(stdout);
     cJSON_Delete(r);
     return true;
@@ -241,8 +253,9 @@ static const char *next_word(const char **list, char *word, size_t size) {
 static void bench_table(const Options *o) {
     char mechanism[64], length[32];
     Err err;
-    printf("  %-10s %8s %12s %12s %9s %10s %10s\n", "attention", "tokens", "updates/s", "tokens/s",
-           "GFLOP/s", "of peak", "memory MB");
+    if (!o->json)
+        printf("  %-10s %8s %12s %12s %9s %10s %10s\n", "attention", "tokens", "updates/s",
+               "tokens/s", "GFLOP/s", "of peak", "memory MB");
     const char *lengths = o->lengths ? o->lengths : "-";
     while (next_word(&lengths, length, sizeof length)) {
         const char *mechanisms = o->mechanisms ? o->mechanisms : "-";

@@ -211,11 +211,16 @@ static bool endless(const cJSON *config) {
     return s && (!strcmp(s, "constant") || !strcmp(s, "rsqrt"));
 }
 
+bool config_key_is_free(const char *key) {
+    static const char *const keys[] = {"data.dir", "train.eval_every", "train.log_every",
+                                       "train.save_minutes"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!strcmp(key, keys[i])) return true;
+    return false;
+}
+
 static bool may_differ(const char *key, bool no_end) {
-    static const char *const always[] = {"data.dir", "train.eval_every", "train.log_every",
-                                         "train.save_minutes"};
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        if (!strcmp(key, always[i])) return true;
+    if (config_key_is_free(key)) return true;
     return no_end && (!strcmp(key, "train.steps") || !strcmp(key, "train.epochs"));
 }
 

@@ -46,6 +46,9 @@ bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err);
 void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char *list,
                         size_t size);
 
+/* Whether the key ("train.log_every") changes nothing that training computes. */
+bool config_key_is_free(const char *key);
+
 /* Every key. */
 void config_help(FILE *f);
 

@@ -8,36 +8,16 @@
 
 #include <cmocka.h>
 
-#include "text.h"
+#include "report/made.h"
 
 #define CONFIG                                                                                     \
     "{\"task\": \"listops\", \"model\": {\"attention\": {\"clusters\": 4}},\n"                     \
     " \"train\": {\"epochs\": 2, \"batch\": 8, \"accumulate\": 2}}\n"
-#define TRAIN(step, loss, seconds)                                                                 \
-    "{\"kind\": \"train\", \"step\": " #step ", \"epoch\": 0." #step ", \"loss\": " #loss          \
-    ", \"seconds\": " #seconds "}\n"
-#define VAL(step, accuracy, loss)                                                                  \
-    "{\"kind\": \"val\", \"step\": " #step ", \"accuracy\": " #accuracy ", \"loss\": " #loss "}\n"
-#define TEST(step, which, accuracy)                                                                \
-    "{\"kind\": \"test\", \"step\": " #step ", \"which\": \"" which "\", \"accuracy\": " #accuracy \
-    "}\n"
-
-/* A run's directory of that name. */
-static const char *make(const char *name, const char *config, const char *metrics) {
-    static char path[1024];
-    char inner[256];
-    snprintf(path, sizeof path, "%s", scratch_mkdir(name));
-    snprintf(inner, sizeof inner, "%s/config.json", name);
-    if (config) scratch_write(inner, config, strlen(config));
-    snprintf(inner, sizeof inner, "%s/metrics.jsonl", name);
-    if (metrics) scratch_write(inner, metrics, strlen(metrics));
-    return path;
-}
 
 static Run read_run(const char *metrics, bool curves) {
     Run r;
     Err err;
-    if (!run_read(&r, make("run", CONFIG, metrics), curves, &err)) fail_msg("%s", err.text);
+    if (!run_read(&r, make_run("run", CONFIG, metrics), curves, &err)) fail_msg("%s", err.text);
     return r;
 }
 
@@ -54,6 +34,32 @@ static void test_lines(void **state) {
     assert_true(r.tested[RUN_BEST] && r.test[RUN_BEST].step == 1);
     assert_int_equal(run_best(&r)->step, 2);
     assert_int_equal(r.unread, 0);
+    run_free(&r);
+}
+
+/* Lines of training are read without a tree where they are as training writes them. */
+static void test_lines_of_others(void **state) {
+    (void)state;
+    Run r = read_run("{\"kind\": \"train\", \"step\": 1, \"loss\": 2e-1, \"lr\": null}\n"
+                     "{\"step\":2,\"loss\":-0.5,\"kind\":\"train\"}\n"
+                     "{\"kind\": \"train\", \"loss\": 3, \"new\": {\"a\": 1}, \"step\": 3}\n"
+                     "{\"kind\": \"train\", \"lo\\u0073s\": 4, \"step\": 4}\n"
+                     "{\"kind\": \"train\", \"step\": 0x5, \"loss\": 5}\n"
+                     "{\"kind\": \"train\", \"step\": 6, \"loss\": 6\n"
+                     "{\"kind\": \"train\", \"step\": 7, \"loss\": 7}}\n"
+                     "{\"kind\": \"train\", \"step\": 8, \"loss\": nan}\n"
+                     "{\"kind\": \"train\", \"step\": -9, \"loss\": 9}\n"
+                     "{\"kind\": \"train\", \"step\": 10, \"loss\": 012}\n"
+                     "{\"kind\": \"train\", \"loss\": 11}\n",
+                     true);
+    const double loss[] = {0.2, -0.5, 3, 4};
+    assert_int_equal(r.train.n, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(r.train.line[i].step, i + 1);
+        assert_true(r.train.line[i].value[RUN_LOSS] == loss[i]);
+        assert_true(isnan(r.train.line[i].value[RUN_LR]));
+    }
+    assert_int_equal(r.unread, 7);
     run_free(&r);
 }
 
@@ -136,14 +142,15 @@ static void refused(const char *dir, int code, const char *text) {
 static void test_other_directories(void **state) {
     (void)state;
     refused(scratch("none"), EX_NOINPUT, "no such directory");
-    refused(make("empty", NULL, NULL), EX_NOINPUT, "has no config.json");
-    refused(make("half", "{\"task\": ", NULL), EX_DATAERR, "config.json");
-    refused(make("list", "[1]", NULL), EX_DATAERR, "config.json");
+    refused(make_run("empty", NULL, NULL), EX_NOINPUT, "has no config.json");
+    refused(make_run("half", "{\"task\": ", NULL), EX_DATAERR, "config.json");
+    refused(make_run("list", "[1]", NULL), EX_DATAERR, "config.json");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_lines_of_others),
         cmocka_unit_test(test_last_line_alone),
         cmocka_unit_test(test_steps_done_twice),
         cmocka_unit_test(test_equal_accuracy),

@@ -1,0 +1,253 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/mem.h"
+#include "report/curve.h"
+#include "report/text.h"
+
+enum { MOST_NAMED = 16, WIDTH = 800, HEIGHT = 440, LEGEND_ROW = 22 };
+
+/* Bands end where values do. */
+static void data_block(FILE *f, const char *name, int i, const Curve *c, double scale) {
+    fprintf(f, "$%s%d << END\n", name, i);
+    for (int k = 0; k < c->n; k++) {
+        const CurvePoint *p = &c->point[k];
+        fprintf(f, "%.10g %.10g %.10g %.10g\n", scale * p->x, p->y, fmax(p->low, 0), p->high);
+    }
+    fputs("END\n", f);
+}
+
+/* A legend too long to be read is left out. */
+static void print_legend(FILE *f, int n) {
+    if (n > MOST_NAMED) {
+        fputs("unset key\n", f);
+        log_warn("%d lines: the legend is left out of the plot; fewer runs would have one", n);
+    }
+}
+
+/* gnuplot sets the names in as many columns as the longest leaves room for. */
+static int height_for(int n, int longest) {
+    const int columns = longest > 36 ? 1 : longest > 22 ? 2 : 3;
+    return HEIGHT + (n <= MOST_NAMED ? LEGEND_ROW * ((n + columns) / columns) : 0);
+}
+
+/* One part of the plot command; the next continues it. */
+static void part(FILE *f, bool *first) {
+    fputs(*first ? "plot " : ", \\\n     ", f);
+    *first = false;
+}
+
+/* ---- over training ---- */
+
+typedef struct Lines {
+    Curve train, val;
+    char *name;
+} Lines;
+
+/* In layers: bands, lines, points, so that none hides what is thinner. */
+static void plot_bands(FILE *f, const Lines *l, int i, int runs, bool *first) {
+    if (l->train.n == 0 || runs == 1) return;
+    part(f, first);
+    fprintf(f,
+            "$train%d using 1:3:4 with filledcurves lc rgb '%s' fs transparent solid 0.15 noborder "
+            "notitle",
+            i, plot_colour(i));
+}
+
+static void plot_line(FILE *f, const Lines *l, int i, bool *first) {
+    part(f, first);
+    if (l->train.n > 0)
+        fprintf(f, "$train%d using 1:2", i);
+    else
+        fputs("NaN", f);
+    fprintf(f, " with lines lw 1.5 lc rgb '%s' title ", plot_colour(i));
+    text_gnuplot(f, l->name);
+}
+
+static void plot_points(FILE *f, const Lines *l, int i, int runs, bool *first) {
+    if (l->val.n == 0) return;
+    if (runs > 1) {
+        part(f, first);
+        fprintf(f, "$val%d using 1:3:(0):($4-$3) with vectors nohead lw 1 lc rgb '%s' notitle", i,
+                plot_colour(i));
+    }
+    part(f, first);
+    fprintf(f, "$val%d using 1:2 with points pt 7 ps 0.6 lc rgb '%s' notitle", i, plot_colour(i));
+}
+
+static double last_x(const Curve *c) { return c->n ? c->point[c->n - 1].x : 0; }
+
+static char *legend_of(const Groups *g, const Group *group) {
+    char *label = group_label(g, group, NULL);
+    if (group->n == 1) return label;
+    char *text = text_format("%s (%d runs)", label, group->n);
+    mem_free(label);
+    return text;
+}
+
+static void plot_axes(FILE *f, int key, CurveAxis axis, bool minutes) {
+    static const char *const names[] = {"update", "hours of training", "tokens"};
+    fprintf(f, "set xlabel '%s'\nset ylabel '%s'\n", minutes ? "minutes of training" : names[axis],
+            key == RUN_LOSS ? "loss" : "accuracy, %");
+    if (axis != CURVE_TIME) fputs("set format x '%.0s%c'\n", f);
+    fprintf(f, "set yrange [0<*:*%s]\n", key == RUN_LOSS ? "" : "<100");
+    fputs("set xrange [0:*]\nset offsets 0, 0, graph 0.02, graph 0.02\n", f);
+}
+
+static void make_lines(Lines *l, const Groups *g, int i, int key, CurveAxis axis, CurveBand band) {
+    l->name = legend_of(g, &g->group[i]);
+    curve_train(&l->train, &g->group[i], key, axis, band);
+    curve_validation(&l->val, &g->group[i], key, axis, band);
+}
+
+static void free_lines(Lines *l, int n) {
+    for (int i = 0; i < n; i++) {
+        curve_free(&l[i].train);
+        curve_free(&l[i].val);
+        mem_free(l[i].name);
+    }
+    mem_free(l);
+}
+
+bool curve_plot(Plot *p, const Groups *g, int key, CurveAxis axis, CurveBand band, Err *err) {
+    Lines *l = mem_alloc((size_t)g->n, sizeof *l);
+    bool first = true;
+    int n = 0;
+    double end = 0;
+    int longest = 0;
+    for (int i = 0; i < g->n; i++) {
+        make_lines(&l[i], g, i, key, axis, band);
+        n += l[i].train.n + l[i].val.n;
+        if (text_width(l[i].name) > longest) longest = text_width(l[i].name);
+        end = fmax(end, fmax(last_x(&l[i].train), last_x(&l[i].val)));
+    }
+    if (n == 0) {
+        free_lines(l, g->n);
+        return err_set(err, EX_NOINPUT,
+                       "nothing to plot: no run has written a line of metrics yet");
+    }
+    plot_open(p, WIDTH, height_for(g->n, longest));
+    FILE *f = p->f;
+    const bool minutes = axis == CURVE_TIME && end < 2;
+    plot_axes(f, key, axis, minutes);
+    print_legend(f, g->n);
+    for (int i = 0; i < g->n; i++) {
+        data_block(f, "train", i, &l[i].train, minutes ? 60 : 1);
+        data_block(f, "val", i, &l[i].val, minutes ? 60 : 1);
+    }
+    for (int i = 0; i < g->n; i++) plot_bands(f, &l[i], i, g->group[i].n, &first);
+    for (int i = 0; i < g->n; i++) plot_line(f, &l[i], i, &first);
+    for (int i = 0; i < g->n; i++) plot_points(f, &l[i], i, g->group[i].n, &first);
+    fputs(", \\\n     NaN with points pt 7 ps 0.6 lc rgb '#808080' title 'points: validation'\n",
+          f);
+    free_lines(l, g->n);
+    return true;
+}
+
+/* ---- over the number of clusters ---- */
+
+static const char clusters_key[] = "model.attention.clusters";
+
+typedef struct Dot {
+    char *label;
+    double clusters;
+    Spread test;
+} Dot;
+
+static int by_label(const void *a, const void *b) {
+    const Dot *x = a, *y = b;
+    const int d = strcmp(x->label, y->label);
+    return d ? d : (x->clusters > y->clusters) - (x->clusters < y->clusters);
+}
+
+/* The groups that have clusters and a finished run. */
+static int find_dots(Dot *dots, const Groups *g) {
+    int n = 0;
+    for (int i = 0; i < g->n; i++) {
+        Result r;
+        const char *value = group_value(&g->group[i], clusters_key);
+        if (!value) continue;
+        char *label = group_label(g, &g->group[i], clusters_key);
+        group_result(&r, &g->group[i], false);
+        if (r.best.n > 0) {
+            dots[n++] = (Dot){label, strtod(value, NULL), r.best};
+            continue;
+        }
+        log_warn("%s clusters of %s: no finished run (%d not): left out of the plot", value, label,
+                 r.runs);
+        mem_free(label);
+    }
+    if (n) qsort(dots, (size_t)n, sizeof *dots, by_label);
+    return n;
+}
+
+static void print_dot(FILE *f, const Dot *d, CurveBand band) {
+    const double sd = isnan(d->test.sd) ? 0 : d->test.sd;
+    fprintf(f, "%.10g %.10g %.10g %.10g\n", d->clusters, d->test.mean,
+            band == CURVE_SD ? d->test.mean - sd : d->test.least,
+            band == CURVE_SD ? d->test.mean + sd : d->test.most);
+}
+
+static void print_cluster_axis(FILE *f, const Dot *dots, int n) {
+    double least = dots[0].clusters, most = least;
+    for (int i = 0; i < n; i++) {
+        least = fmin(least, dots[i].clusters);
+        most = fmax(most, dots[i].clusters);
+    }
+    if (most >= 4 * least)
+        fprintf(f, "set logscale x 2\nset xrange [%g:%g]\n", least / 1.25, most * 1.25);
+    fputs("set xlabel 'clusters'\nset ylabel 'test accuracy of best, %'\nset xtics (", f);
+    for (int i = 0; i < n; i++) fprintf(f, "%s%g", i ? ", " : "", dots[i].clusters);
+    fputs(")\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n", f);
+}
+
+static int several(const Dot *dots, int n) {
+    for (int i = 1; i < n; i++)
+        if (dots[i].clusters != dots[0].clusters) return true;
+    return false;
+}
+
+static void plot_dots(FILE *f, const Dot *dots, int n, CurveBand band) {
+    int lines = 0;
+    bool first = true;
+    for (int i = 0; i < n; i++) {
+        if (i == 0 || strcmp(dots[i].label, dots[i - 1].label) != 0)
+            fprintf(f, "%s$line%d << END\n", i ? "END\n" : "", lines++);
+        print_dot(f, &dots[i], band);
+    }
+    fputs("END\n", f);
+    if (lines == 1) fputs("unset key\n", f);
+    print_legend(f, lines);
+    for (int i = 0, line = 0; i < n; i++) {
+        if (i > 0 && strcmp(dots[i].label, dots[i - 1].label) == 0) continue;
+        part(f, &first);
+        fprintf(f,
+                "$line%d using 1:3:(0):($4-$3) with vectors nohead lw 1 lc rgb '%s' notitle, \\\n"
+                "     $line%d using 1:2 with linespoints pt 7 ps 0.8 lw 1.5 lc rgb '%s' title ",
+                line, plot_colour(line), line, plot_colour(line));
+        text_gnuplot(f, dots[i].label);
+        line++;
+    }
+    fputc('\n', f);
+}
+
+bool curve_plot_clusters(Plot *p, const Groups *g, CurveBand band, Err *err) {
+    Dot *dots = mem_alloc((size_t)g->n, sizeof *dots);
+    const int n = find_dots(dots, g);
+    const bool ok = several(dots, n);
+    if (ok) {
+        plot_open(p, WIDTH, HEIGHT);
+        print_cluster_axis(p->f, dots, n);
+        plot_dots(p->f, dots, n, band);
+    } else {
+        err_set(err, EX_NOINPUT,
+                "nothing to plot over clusters: finished runs with at least two values of "
+                "%s are needed",
+                clusters_key);
+    }
+    for (int i = 0; i < n; i++) mem_free(dots[i].label);
+    mem_free(dots);
+    return ok;
+}

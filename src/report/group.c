@@ -1,0 +1,368 @@
+#include "report/group.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/mem.h"
+#include "report/text.h"
+#include "train/config.h"
+
+/* ---- a config as leaves ---- */
+
+static char *value_text(const cJSON *item) {
+    if (cJSON_IsString(item)) return mem_strdup(item->valuestring);
+    char *printed = cJSON_PrintUnformatted(item), *text = mem_strdup(printed ? printed : "");
+    cJSON_free(printed);
+    return text;
+}
+
+/* Whether runs that differ in this key alone are runs of one experiment. */
+static bool is_same_anyway(const char *key) {
+    return config_key_is_free(key) || !strcmp(key, "train.seed");
+}
+
+static void add_leaves(Group *g, const cJSON *object, const char *prefix) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, object) {
+        char *key = text_format("%s%s%s", prefix, *prefix ? "." : "", item->string);
+        if (cJSON_IsObject(item)) {
+            add_leaves(g, item, key);
+        } else if (!is_same_anyway(key)) {
+            g->leaf = mem_grow(g->leaf, (size_t)g->nleaves + 1, sizeof *g->leaf);
+            g->leaf[g->nleaves++] = (Leaf){mem_strdup(key), value_text(item)};
+        }
+        mem_free(key);
+    }
+}
+
+static int by_key(const void *a, const void *b) {
+    return strcmp(((const Leaf *)a)->key, ((const Leaf *)b)->key);
+}
+
+/* All of a config in one text, whatever the order of its keys. */
+static char *signature(const Group *g) {
+    char *text;
+    size_t size;
+    Leaf *sorted = mem_alloc((size_t)g->nleaves + 1, sizeof *sorted);
+    FILE *f = text_stream(&text, &size);
+    memcpy(sorted, g->leaf, (size_t)g->nleaves * sizeof *sorted);
+    qsort(sorted, (size_t)g->nleaves, sizeof *sorted, by_key);
+    for (int i = 0; i < g->nleaves; i++) fprintf(f, "%s=%s\n", sorted[i].key, sorted[i].value);
+    fclose(f);
+    mem_free(sorted);
+    return text;
+}
+
+const char *group_value(const Group *g, const char *key) {
+    for (int i = 0; i < g->nleaves; i++)
+        if (!strcmp(g->leaf[i].key, key)) return g->leaf[i].value;
+    return NULL;
+}
+
+/* ---- what differs ---- */
+
+static bool same(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+/* Of groups from..to-1, which are of one task. Two mechanisms have different keys, which says
+ * nothing that their names do not; so a missing key counts only between groups of one mechanism. */
+static bool differ_within(int from, int to, const char *const *value, const char *const *type) {
+    const char *first = NULL;
+    bool missing = false;
+    for (int i = from; i < to; i++) {
+        if (first && value[i] && strcmp(first, value[i]) != 0) return true;
+        if (!first) first = value[i];
+        missing |= !value[i];
+    }
+    for (int i = from; first && missing && i < to; i++)
+        for (int j = from; !value[i] && j < to; j++)
+            if (value[j] && same(type[i], type[j])) return true;
+    return false;
+}
+
+static void values_of(const Groups *g, const char *key, const char **value) {
+    for (int i = 0; i < g->n; i++) value[i] = group_value(&g->group[i], key);
+}
+
+/* Groups of a task lie together. */
+static bool key_differs(const Groups *g, const char *const *value, const char *const *type) {
+    for (int from = 0, to; from < g->n; from = to) {
+        for (to = from + 1; to < g->n && !strcmp(g->group[to].task, g->group[from].task);) to++;
+        if (differ_within(from, to, value, type)) return true;
+    }
+    return false;
+}
+
+static bool known(char *const *keys, int n, const char *key) {
+    for (int i = 0; i < n; i++)
+        if (!strcmp(keys[i], key)) return true;
+    return false;
+}
+
+static void find_keys(Groups *g) {
+    char **all = NULL;
+    int n = 0;
+    for (int i = 0; i < g->n; i++)
+        for (int j = 0; j < g->group[i].nleaves; j++) {
+            const Leaf *leaf = &g->group[i].leaf[j];
+            if (known(all, n, leaf->key) || !strcmp(leaf->key, "task")) continue;
+            all = mem_grow(all, (size_t)n + 1, sizeof *all);
+            all[n++] = leaf->key;
+        }
+    const char **value = mem_alloc((size_t)g->n + 1, sizeof *value);
+    const char **type = mem_alloc((size_t)g->n + 1, sizeof *type);
+    values_of(g, "model.attention.type", type);
+    for (int i = 0; i < n; i++) {
+        values_of(g, all[i], value);
+        if (!key_differs(g, value, type)) continue;
+        g->key = mem_grow(g->key, (size_t)g->nkeys + 1, sizeof *g->key);
+        g->key[g->nkeys++] = mem_strdup(all[i]);
+    }
+    mem_free(value);
+    mem_free(type);
+    mem_free(all);
+}
+
+/* ---- order ---- */
+
+static int task_rank(const char *name) {
+    int i = 0;
+    while (task_table[i] && strcmp(task_table[i]->name, name) != 0) i++;
+    return i;
+}
+
+static int by_task(const void *a, const void *b) {
+    const Group *x = a, *y = b;
+    const int d = task_rank(x->task) - task_rank(y->task);
+    if (d) return d;
+    const int names = strcmp(x->task, y->task);
+    return names ? names : strcmp(x->run[0]->dir, y->run[0]->dir);
+}
+
+/* Numbers as numbers; what is absent first. */
+static int compare_values(const char *a, const char *b) {
+    if (!a || !b) return (a != NULL) - (b != NULL);
+    char *end_a, *end_b;
+    const double x = strtod(a, &end_a), y = strtod(b, &end_b);
+    if (end_a != a && end_b != b && !*end_a && !*end_b) return (x > y) - (x < y);
+    return strcmp(a, b);
+}
+
+static int compare(const Groups *g, const Group *a, const Group *b) {
+    int d = strcmp(a->task, b->task) ? by_task(a, b) : 0;
+    for (int i = 0; d == 0 && i < g->nkeys; i++)
+        d = compare_values(group_value(a, g->key[i]), group_value(b, g->key[i]));
+    return d ? d : strcmp(a->run[0]->dir, b->run[0]->dir);
+}
+
+/* qsort knows no context. Groups mostly come in order. */
+static void sort_by_keys(Groups *g) {
+    for (int i = 1; i < g->n; i++) {
+        const Group x = g->group[i];
+        int j = i;
+        for (; j > 0 && compare(g, &x, &g->group[j - 1]) < 0; j--) g->group[j] = g->group[j - 1];
+        g->group[j] = x;
+    }
+}
+
+/* ---- groups ---- */
+
+typedef struct Labelled {
+    char *text;
+    const Run *run;
+} Labelled;
+
+static int by_text(const void *a, const void *b) {
+    const Labelled *x = a, *y = b;
+    const int d = strcmp(x->text, y->text);
+    return d ? d : strcmp(x->run->dir, y->run->dir);
+}
+
+static Group group_of(const Run *r) {
+    Group g = {0};
+    g.task = run_key(r, "task")->valuestring;
+    add_leaves(&g, r->config, "");
+    return g;
+}
+
+static void add_run(Group *g, const Run *r) {
+    g->run = mem_grow(g->run, (size_t)g->n + 1, sizeof *g->run);
+    g->run[g->n++] = r;
+}
+
+static void free_group(Group *g) {
+    for (int i = 0; i < g->nleaves; i++) {
+        mem_free(g->leaf[i].key);
+        mem_free(g->leaf[i].value);
+    }
+    mem_free(g->leaf);
+    mem_free(g->run);
+}
+
+void groups_make(Groups *g, const RunSet *set, bool each) {
+    Labelled *labelled = mem_alloc((size_t)set->n + 1, sizeof *labelled);
+    *g = (Groups){.each = each, .group = mem_alloc((size_t)set->n + 1, sizeof *g->group)};
+    for (int i = 0; i < set->n; i++) {
+        Group one = group_of(&set->run[i]);
+        labelled[i] = (Labelled){signature(&one), &set->run[i]};
+        free_group(&one);
+    }
+    qsort(labelled, (size_t)set->n, sizeof *labelled, by_text);
+    for (int i = 0; i < set->n; i++) {
+        if (each || i == 0 || strcmp(labelled[i].text, labelled[i - 1].text) != 0)
+            g->group[g->n++] = group_of(labelled[i].run);
+        add_run(&g->group[g->n - 1], labelled[i].run);
+    }
+    for (int i = 0; i < set->n; i++) mem_free(labelled[i].text);
+    mem_free(labelled);
+    qsort(g->group, (size_t)g->n, sizeof *g->group, by_task);
+    g->tasks = g->n > 0 && strcmp(g->group[0].task, g->group[g->n - 1].task) != 0;
+    find_keys(g);
+    sort_by_keys(g);
+}
+
+void groups_free(Groups *g) {
+    for (int i = 0; i < g->n; i++) free_group(&g->group[i]);
+    for (int i = 0; i < g->nkeys; i++) mem_free(g->key[i]);
+    mem_free(g->group);
+    mem_free(g->key);
+    *g = (Groups){0};
+}
+
+/* ---- names ---- */
+
+/* "type" alone says little. */
+static const char *short_title(const char *key) {
+    const char *dot = strrchr(key, '.');
+    if (!strcmp(key, "model.attention.type")) return "attention";
+    return dot ? dot + 1 : key;
+}
+
+const char *group_key_title(const Groups *g, const char *key) {
+    for (int i = 0; i < g->nkeys; i++)
+        if (strcmp(g->key[i], key) != 0 && !strcmp(short_title(g->key[i]), short_title(key)))
+            return key;
+    return short_title(key);
+}
+
+char *run_name(const Run *r) {
+    const char *slash = strrchr(r->dir, '/');
+    return mem_strdup(slash && slash[1] ? slash + 1 : r->dir);
+}
+
+/* A run's directory without what all have in common, down to a '/'. */
+static char *run_label(const Groups *g, const Run *r) {
+    const char *first = g->group[0].run[0]->dir;
+    size_t n = strlen(first);
+    if (g->n == 1) return run_name(r);
+    for (int i = 1; i < g->n; i++) {
+        const char *dir = g->group[i].run[0]->dir;
+        size_t same_bytes = 0;
+        while (same_bytes < n && dir[same_bytes] == first[same_bytes]) same_bytes++;
+        n = same_bytes;
+    }
+    while (n > 0 && first[n - 1] != '/') n--;
+    return mem_strdup(r->dir + n);
+}
+
+/* g may be a part of what its keys were found in. */
+static bool varies(const Groups *g, const char *key) {
+    const char *first = group_value(&g->group[0], key);
+    for (int i = 1; i < g->n; i++)
+        if (!same(first, group_value(&g->group[i], key))) return true;
+    return false;
+}
+
+char *group_label(const Groups *g, const Group *group, const char *but) {
+    char *text;
+    size_t size;
+    if (g->each) return run_label(g, group->run[0]);
+    FILE *f = text_stream(&text, &size);
+    const char *separator = "";
+    if (g->tasks) fprintf(f, "%s", group->task), separator = ", ";
+    for (int i = 0; i < g->nkeys; i++) {
+        const char *value = group_value(group, g->key[i]);
+        if (!value || !varies(g, g->key[i]) || (but && !strcmp(g->key[i], but))) continue;
+        fprintf(f, "%s%s %s", separator, group_key_title(g, g->key[i]), value);
+        separator = ", ";
+    }
+    if (!*separator) fputs(group->task, f);
+    fclose(f);
+    return text;
+}
+
+/* ---- figures ---- */
+
+Spread spread_of(const double *x, int n) {
+    Spread s = {NAN, NAN, NAN, NAN, 0};
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) {
+        if (isnan(x[i])) continue;
+        if (s.n == 0 || x[i] < s.least) s.least = x[i];
+        if (s.n == 0 || x[i] > s.most) s.most = x[i];
+        sum += x[i];
+        s.n++;
+    }
+    if (s.n > 0) s.mean = sum / s.n;
+    for (int i = 0; i < n; i++)
+        if (!isnan(x[i])) squares += (x[i] - s.mean) * (x[i] - s.mean);
+    if (s.n > 1) s.sd = sqrt(squares / (s.n - 1));
+    return s;
+}
+
+static double accuracy(const RunLine *l) { return l ? 100 * l->value[RUN_ACCURACY] : NAN; }
+
+static double test_accuracy(const Run *r, int which) {
+    return r->tested[which] && run_done(r) ? accuracy(&r->test[which]) : NAN;
+}
+
+static double last_value(const Run *r, int key) {
+    return r->train.n ? r->train.line[r->train.n - 1].value[key] : NAN;
+}
+
+/* What of a run each Spread is made of. */
+enum { BEST, LAST, VALIDATION, SO_FAR, SAMPLES, MEMORY, EPOCHS, HOURS, FIGURES };
+
+static double figure(const Run *r, int which) {
+    switch (which) {
+    case BEST: return test_accuracy(r, RUN_BEST);
+    case LAST: return test_accuracy(r, RUN_LAST);
+    case VALIDATION: return run_done(r) ? accuracy(run_best(r)) : NAN;
+    case SO_FAR: return run_done(r) ? NAN : accuracy(run_best(r));
+    case SAMPLES: return run_samples_per_s(r);
+    case MEMORY: return last_value(r, RUN_RSS_MB);
+    case EPOCHS: return last_value(r, RUN_EPOCH);
+    default: return last_value(r, RUN_SECONDS) / 3600;
+    }
+}
+
+static void measure_model(Result *r, const Run *run) {
+    Config c;
+    Err err;
+    char path[FILE_PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/config.json", run->dir);
+    if (config_load(&c, path, NULL, 0, &err)) {
+        const Model *m = &c.model;
+        r->parameters = (double)params_trained(&m->params);
+        r->gflop =
+            3e-9 * (m->task.per_example * model_flops(m, m->conf.max_length) + model_head_flops(m));
+    } else {
+        log_warn("%s; so its parameters and GFLOP are not known", err.text);
+    }
+    config_free(&c);
+}
+
+void group_result(Result *r, const Group *g, bool model) {
+    *r = (Result){.runs = g->n, .parameters = NAN, .gflop = NAN};
+    Spread *const out[FIGURES] = {&r->best,          &r->last,      &r->validation, &r->so_far,
+                                  &r->samples_per_s, &r->memory_mb, &r->epochs,     &r->hours};
+    double *x = mem_alloc((size_t)g->n + 1, sizeof *x);
+    for (int which = 0; which < FIGURES; which++) {
+        for (int i = 0; i < g->n; i++) x[i] = figure(g->run[i], which);
+        *out[which] = spread_of(x, g->n);
+    }
+    mem_free(x);
+    for (int i = 0; i < g->n; i++) r->finished += run_done(g->run[i]);
+    if (model) measure_model(r, g->run[0]);
+}

@@ -1,0 +1,63 @@
+/* Runs that differ in nothing but their seed, together; and what tells such groups apart. */
+#ifndef REPORT_GROUP_H
+#define REPORT_GROUP_H
+
+#include "report/find.h"
+
+/* A value of a config: "model.attention.clusters" and "16"; a string without its quotes. */
+typedef struct Leaf {
+    char *key, *value;
+} Leaf;
+
+typedef struct Group {
+    const char *task;
+    const Run **run;
+    int n;
+    Leaf *leaf;
+    int nleaves;
+} Group;
+
+typedef struct Groups {
+    Group *group; /* by task, then by what differs */
+    int n;
+    char **key; /* those that tell groups of one task apart, in the order of configs */
+    int nkeys;
+    bool each, tasks; /* tasks: there are several */
+} Groups;
+
+/* `each`: a group a run, whatever their configs. The runs stay the caller's. */
+void groups_make(Groups *g, const RunSet *set, bool each);
+void groups_free(Groups *g);
+
+/* NULL: the group has no such key. */
+const char *group_value(const Group *g, const char *key);
+/* "clusters": a key's last part where that says enough among g's keys ("attention" for
+ * "model.attention.type"), else all of it. */
+const char *group_key_title(const Groups *g, const char *key);
+/* "listops, clusters 16, mechanism sa", without `but` (NULL: with all); to be freed. */
+char *group_label(const Groups *g, const Group *group, const char *but);
+/* The last part of a run's path; to be freed. */
+char *run_name(const Run *r);
+
+/* Of the values that are numbers. sd: of the sample; NaN for fewer than two, the others for none.
+ */
+typedef struct Spread {
+    double mean, sd, least, most;
+    int n;
+} Spread;
+Spread spread_of(const double *x, int n);
+
+/* A group's runs in one row. Accuracies in per cent. */
+typedef struct Result {
+    int runs, finished;
+    Spread best, last; /* test of the finished */
+    Spread validation; /* the finished runs' best */
+    Spread so_far;     /* the best validation of the others */
+    Spread samples_per_s, memory_mb, epochs, hours;
+    double parameters, gflop; /* trained; forward and backward of a sample at full length */
+} Result;
+/* A config that the model cannot be made of is told on standard error; parameters and gflop are
+ * then NaN. `model`: these are wanted. */
+void group_result(Result *r, const Group *g, bool model);
+
+#endif

@@ -1,0 +1,220 @@
+#include "report/plot.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "io/file.h"
+#include "report/text.h"
+
+extern char **environ;
+
+typedef enum Terminal { SVG_FILE, SVG_INLINE, PNG_FILE } Terminal;
+
+/* Okabe and Ito's colours, which the colour-blind tell apart too; the light ones darkened a little,
+ * the black one left out. */
+const char *plot_colour(int i) {
+    static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                          "#c79000", "#4ba3d8", "#8a6fd1", "#a0522d"};
+    return colours[i % (int)(sizeof colours / sizeof *colours)];
+}
+
+void plot_open(Plot *p, int width, int height) {
+    *p = (Plot){.width = width, .height = height};
+    p->f = text_stream(&p->script, &p->size);
+    fputs("set border 3 lc rgb 'black'\n"
+          "set tics nomirror out\n"
+          "set grid lc rgb '#808080' lw 0.5 dt '.'\n"
+          "set key above left Left reverse samplen 2\n",
+          p->f);
+}
+
+void plot_free(Plot *p) {
+    if (p->f) fclose(p->f);
+    mem_free(p->script);
+    *p = (Plot){0};
+}
+
+static bool ends(const char *path, const char *end) {
+    const size_t n = strlen(path), m = strlen(end);
+    return n > m && !strcmp(path + n - m, end);
+}
+
+bool plot_check_path(const char *path, Err *err) {
+    return ends(path, ".svg") || ends(path, ".png") ||
+           err_set(err, EX_USAGE, "--plot: %s: expected a name that ends in .svg or .png", path);
+}
+
+static void print_terminal(FILE *f, const Plot *p, Terminal terminal) {
+    static const char *const how[] = {"svg background '#ffffff' font 'sans-serif,14'",
+                                      "svg font 'sans-serif,14'",
+                                      "pngcairo background '#ffffff' font 'sans-serif,11'"};
+    fprintf(f, "set encoding utf8\nset terminal %s size %d,%d noenhanced\n", how[terminal],
+            p->width, p->height);
+}
+
+/* ---- the program ---- */
+
+static bool no_gnuplot(int why, Err *err) {
+    if (why == ENOENT)
+        return err_set(err, EX_UNAVAILABLE,
+                       "there is no gnuplot here, which draws the plots; Debian has it in: "
+                       "gnuplot-nox");
+    return err_set(err, EX_UNAVAILABLE, "gnuplot cannot be run: %s", strerror(why));
+}
+
+static int spawn(pid_t *pid, FILE *in, FILE *out, FILE *errors) {
+    char *argv[] = {(char[]){"gnuplot"}, (char[]){"-d"}, (char[]){"-"}, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fileno(in), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fileno(errors), STDERR_FILENO);
+    const int why = posix_spawnp(pid, argv[0], &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return why;
+}
+
+/* gnuplot's own words: their last line that says something. */
+static bool refused(FILE *errors, int status, Err *err) {
+    char line[256], last[256] = "it says nothing";
+    rewind(errors);
+    while (fgets(line, sizeof line, errors)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (line[strspn(line, " \t^")]) snprintf(last, sizeof last, "%s", line);
+    }
+    return err_set(err, EX_SOFTWARE, "gnuplot failed (status %d): %s", status, last);
+}
+
+static bool run(FILE *script, FILE *out, FILE *errors, Err *err) {
+    pid_t pid;
+    int status = 0;
+    /* fork shares places in files: what is in our buffers must be where they say. */
+    fflush(out);
+    if (fflush(script) != 0 || fseek(script, 0, SEEK_SET) != 0)
+        return err_set(err, EX_IOERR, "a temporary file cannot be written: %s", strerror(errno));
+    const int why = spawn(&pid, script, out, errors);
+    if (why) return no_gnuplot(why, err);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    if (status) return refused(errors, WIFEXITED(status) ? WEXITSTATUS(status) : 128, err);
+    if (fseek(out, 0, SEEK_END) == 0 && ftell(out) > 0) return true;
+    return refused(errors, 0, err);
+}
+
+/* Runs gnuplot on the script; the picture goes to `out`, of which it has the descriptor. */
+static bool draw(Plot *p, Terminal terminal, FILE *out, Err *err) {
+    FILE *script = tmpfile(), *errors = tmpfile();
+    bool ok = script && errors;
+    if (!ok) err_set(err, EX_CANTCREAT, "no temporary file: %s", strerror(errno));
+    if (ok) {
+        fflush(p->f);
+        print_terminal(script, p, terminal);
+        fwrite(p->script, 1, p->size, script);
+        ok = run(script, out, errors, err);
+    }
+    if (script) fclose(script);
+    if (errors) fclose(errors);
+    return ok;
+}
+
+/* ---- files ---- */
+
+static bool keep_script(Plot *p, const char *path, Err *err) {
+    AtomicFile a;
+    char *name = text_format("%s.gnuplot", path);
+    bool ok = atomic_open(&a, name, err);
+    if (ok) {
+        fflush(p->f);
+        print_terminal(a.f, p, ends(path, ".png") ? PNG_FILE : SVG_FILE);
+        fputs("set output ", a.f);
+        text_gnuplot(a.f, path);
+        fprintf(a.f, "\n%s", p->script);
+        ok = atomic_commit(&a, err);
+    }
+    mem_free(name);
+    return ok;
+}
+
+bool plot_write(Plot *p, const char *path, bool keep, Err *err) {
+    AtomicFile a;
+    if (keep && !keep_script(p, path, err)) return false;
+    if (!atomic_open(&a, path, err)) return false;
+    if (draw(p, ends(path, ".png") ? PNG_FILE : SVG_FILE, a.f, err)) return atomic_commit(&a, err);
+    atomic_abandon(&a);
+    return false;
+}
+
+/* ---- within a page ---- */
+
+static char *read_back(FILE *f) {
+    const long size = ftell(f);
+    char *text = mem_alloc((size_t)size + 1, 1);
+    rewind(f);
+    text[fread(text, 1, (size_t)size, f)] = '\0';
+    return text;
+}
+
+typedef struct Change {
+    const char *from, *to;
+    bool id; /* a name follows, which becomes ours */
+} Change;
+
+/* gnuplot's ids are the same in every picture. Its title, "Gnuplot", would be shown where the mouse
+ * rests. */
+static const char title[] = "<title>Gnuplot</title>";
+static const Change changes[] = {
+    {"id=\"", "id=\"", true},
+    {"id='", "id='", true},
+    {"href='#", "href='#", true},
+    {"url(#", "url(#", true},
+    {"color=\"black\"", "color=\"inherit\"", false},
+    {"fill=\"black\"", "fill=\"currentColor\"", false},
+    {"rgb(0,0,0)", "currentColor", false},
+    {"rgb(  0,   0,   0)", "currentColor", false},
+    {title, "", false},
+};
+
+static const Change *change_at(const char *s) {
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        if (!strncmp(s, changes[i].from, strlen(changes[i].from))) return &changes[i];
+    return NULL;
+}
+
+static char *embed(const char *svg, const char *prefix) {
+    char *text;
+    size_t size;
+    bool inside = false; /* a tag: what is text stays */
+    FILE *f = text_stream(&text, &size);
+    const char *start = strstr(svg, "<svg");
+    for (const char *s = start ? start : svg; *s;) {
+        inside = *s == '<' || (inside && *s != '>');
+        const Change *c = inside ? change_at(s) : NULL;
+        if (c) {
+            fprintf(f, "%s%s", c->to, c->id ? prefix : "");
+            s += strlen(c->from);
+        } else {
+            fputc(*s++, f);
+        }
+    }
+    fclose(f);
+    return text;
+}
+
+char *plot_svg(Plot *p, const char *prefix, Err *err) {
+    FILE *out = tmpfile();
+    char *svg = NULL;
+    if (!out) {
+        err_set(err, EX_CANTCREAT, "no temporary file: %s", strerror(errno));
+        return NULL;
+    }
+    if (draw(p, SVG_INLINE, out, err)) {
+        char *whole = read_back(out);
+        svg = embed(whole, prefix);
+        mem_free(whole);
+    }
+    fclose(out);
+    return svg;
+}

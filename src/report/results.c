@@ -1,0 +1,89 @@
+#include "report/results.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/mem.h"
+
+static bool is_number(const char *s) {
+    char *end;
+    if (!s) return true;
+    strtod(s, &end);
+    return end != s && !*end;
+}
+
+static void add_key_column(Table *t, const Groups *g, const char *key) {
+    bool numbers = true;
+    for (int i = 0; i < g->n; i++) numbers &= is_number(group_value(&g->group[i], key));
+    table_column(t, group_key_title(g, key), key, numbers ? COLUMN_NUMBER : COLUMN_TEXT, 0);
+}
+
+/* Some column is of the unfinished alone: only where there are any. */
+static void add_columns(Table *t, const Groups *g, bool unfinished) {
+    if (g->each) table_column(t, "run", "run", COLUMN_TEXT, 0);
+    table_column(t, "task", "task", COLUMN_TEXT, 0);
+    for (int i = 0; i < g->nkeys; i++) add_key_column(t, g, g->key[i]);
+    table_column(t, "finished", "finished", COLUMN_SHARE, 0);
+    table_column(t, "test of best, %", "test_best_percent", COLUMN_SPREAD, 2);
+    table_column(t, "test of last, %", "test_last_percent", COLUMN_SPREAD, 2);
+    if (unfinished)
+        table_column(t, "unfinished: validation, %", "unfinished_validation_percent", COLUMN_SPREAD,
+                     2);
+    table_column(t, "parameters", "parameters", COLUMN_NUMBER, 0);
+    table_column(t, "GFLOP/sample", "gflop_per_sample", COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "samples/s", "samples_per_s", COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "memory MB", "memory_mb", COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "epochs", "epochs", COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "hours", "hours", COLUMN_NUMBER, SIGNIFICANT + 3);
+}
+
+static void put(Cell **c, double mean, double sd) {
+    (*c)->mean = mean;
+    (*c)->sd = sd;
+    (*c)++;
+}
+
+static void put_text(Cell **c, const char *text) {
+    if (text) cell_text(*c, text);
+    (*c)++;
+}
+
+static void add_row(Table *t, const Groups *g, const Group *group, const Result *r,
+                    bool unfinished) {
+    Cell *c = table_row(t);
+    if (g->each) put_text(&c, group->run[0]->dir);
+    put_text(&c, group->task);
+    for (int i = 0; i < g->nkeys; i++) put_text(&c, group_value(group, g->key[i]));
+    put(&c, r->finished, r->runs);
+    put(&c, r->best.mean, r->best.sd);
+    put(&c, r->last.mean, r->last.sd);
+    if (unfinished) put(&c, r->so_far.mean, r->so_far.sd);
+    const double means[] = {r->parameters,     r->gflop,       r->samples_per_s.mean,
+                            r->memory_mb.mean, r->epochs.mean, r->hours.mean};
+    for (size_t i = 0; i < sizeof means / sizeof *means; i++) put(&c, means[i], NAN);
+}
+
+static void add_notes(Table *t, bool spread, bool unfinished) {
+    if (spread) table_note(t, mem_strdup("±: the sample standard deviation over runs."));
+    if (unfinished)
+        table_note(t, mem_strdup("unfinished: validation is the best so far of the runs that did "
+                                 "not come to their end."));
+    table_note(t, mem_strdup("GFLOP/sample: useful operations of forward and backward at full "
+                             "length. memory MB: the process' own at its last report. samples/s, "
+                             "memory, epochs and hours: means over all runs."));
+}
+
+void results_table(Table *t, const Groups *g) {
+    Result *r = mem_alloc((size_t)g->n + 1, sizeof *r);
+    bool spread = false, unfinished = false;
+    *t = (Table){0};
+    for (int i = 0; i < g->n; i++) {
+        group_result(&r[i], &g->group[i], true);
+        spread |= !isnan(r[i].best.sd) || !isnan(r[i].so_far.sd);
+        unfinished |= r[i].finished < r[i].runs;
+    }
+    add_columns(t, g, unfinished);
+    for (int i = 0; i < g->n; i++) add_row(t, g, &g->group[i], &r[i], unfinished);
+    add_notes(t, spread, unfinished);
+    mem_free(r);
+}

@@ -1,0 +1,245 @@
+#include "report/scaling.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "io/json.h"
+#include "io/lines.h"
+#include "report/text.h"
+
+enum { MECHANISM, TOKENS, SAMPLES, TOKEN_RATE, GFLOPS, MEMORY, FIELDS };
+static const char *const fields[FIELDS] = {"mechanism",    "tokens", "samples_per_s",
+                                           "tokens_per_s", "gflops", "peak_rss_mb"};
+
+/* ---- reading ---- */
+
+static void add_row(Scaling *s, const char *mechanism, const double v[FIELDS]) {
+    s->row = mem_grow(s->row, (size_t)s->n + 1, sizeof *s->row);
+    s->row[s->n++] = (ScalingRow){mem_strdup(mechanism), v[TOKENS], v[SAMPLES],
+                                  v[TOKEN_RATE],         v[GFLOPS], v[MEMORY]};
+}
+
+static bool is_row(const char *mechanism, const double v[FIELDS]) {
+    return mechanism && v[TOKENS] > 0 && v[SAMPLES] > 0;
+}
+
+static bool wrong(const Lines *l, const char *what, Err *err) {
+    return err_set(err, EX_DATAERR,
+                   "%s: line %d: %s; expected what 'cast_bench CONFIG --lengths N,M --mechanisms "
+                   "A,B --json' prints, or a CSV with columns %s, %s, %s and %s",
+                   l->path, l->line, what, fields[MECHANISM], fields[TOKENS], fields[SAMPLES],
+                   fields[MEMORY]);
+}
+
+static bool read_object(Scaling *s, const Lines *l, Err *err) {
+    Err inner;
+    double v[FIELDS];
+    cJSON *o = json_parse(l->text.at, l->text.size, LINE_MOST, 4, l->path, &inner);
+    if (!o) return wrong(l, inner.text, err);
+    for (int i = 0; i < FIELDS; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, fields[i]);
+        v[i] = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+    }
+    const char *mechanism =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, fields[MECHANISM]));
+    const bool ok = is_row(mechanism, v) || wrong(l, "is not a row of cast_bench", err);
+    if (ok) add_row(s, mechanism, v);
+    cJSON_Delete(o);
+    return ok;
+}
+
+/* The next field of a line of CSV, its quotes taken off, into `out`; false behind the last. */
+static bool next_field(const char **at, const char *end, char *out, size_t size) {
+    size_t n = 0;
+    const char *s = *at;
+    if (s > end) return false;
+    const bool quoted = s < end && *s == '"';
+    for (s += quoted; s < end; s++) {
+        if (quoted && *s == '"' && (s + 1 == end || s[1] != '"')) break;
+        if (!quoted && *s == ',') break;
+        if (quoted && *s == '"') s++;
+        if (n + 1 < size) out[n++] = *s;
+    }
+    while (s < end && *s != ',') s++;
+    out[n] = '\0';
+    *at = s + 1;
+    return true;
+}
+
+enum { MOST_COLUMNS = 64 };
+
+/* Which column is which field; -1: none of ours. */
+static bool read_header(const Lines *l, int *field, Err *err) {
+    char word[128];
+    unsigned seen = 0;
+    const char *at = l->text.at, *end = at + l->text.size;
+    for (int c = 0; c < MOST_COLUMNS; c++) {
+        field[c] = -1;
+        if (!next_field(&at, end, word, sizeof word)) continue;
+        for (int i = 0; i < FIELDS; i++)
+            if (!strcmp(word, fields[i])) field[c] = i, seen |= 1u << i;
+    }
+    const unsigned needed = 1u << MECHANISM | 1u << TOKENS | 1u << SAMPLES;
+    return (seen & needed) == needed || wrong(l, "does not name the columns", err);
+}
+
+static bool read_csv_row(Scaling *s, const Lines *l, const int *field, Err *err) {
+    char word[128], mechanism[128] = "", *stop;
+    double v[FIELDS];
+    const char *at = l->text.at, *end = at + l->text.size;
+    for (int i = 0; i < FIELDS; i++) v[i] = NAN;
+    for (int c = 0; c < MOST_COLUMNS && next_field(&at, end, word, sizeof word); c++) {
+        if (field[c] < 0) continue;
+        if (field[c] == MECHANISM) snprintf(mechanism, sizeof mechanism, "%s", word);
+        const double x = strtod(word, &stop);
+        if (field[c] != MECHANISM && *word && stop != word && !*stop) v[field[c]] = x;
+    }
+    if (!is_row(*mechanism ? mechanism : NULL, v))
+        return wrong(l, "lacks a mechanism, or positive tokens and samples_per_s", err);
+    add_row(s, mechanism, v);
+    return true;
+}
+
+static bool read_lines(Scaling *s, Lines *l, Err *err) {
+    int field[MOST_COLUMNS];
+    bool csv = false, ok;
+    while ((ok = lines_next(l, err)) && l->text.at) {
+        const bool first = l->line == 1;
+        if (l->text.size == 0) continue;
+        if (*l->text.at == '{')
+            ok = read_object(s, l, err);
+        else if (first)
+            csv = ok = read_header(l, field, err);
+        else
+            ok = csv ? read_csv_row(s, l, field, err) : wrong(l, "is not a row of cast_bench", err);
+        if (!ok) return false;
+    }
+    return ok;
+}
+
+static int first_of(const Scaling *s, const char *mechanism) {
+    int i = 0;
+    while (strcmp(s->row[i].mechanism, mechanism) != 0) i++;
+    return i;
+}
+
+/* Stable, and tables are short. */
+static void sort(Scaling *s) {
+    int *rank = mem_alloc((size_t)s->n + 1, sizeof *rank);
+    for (int i = 0; i < s->n; i++) rank[i] = first_of(s, s->row[i].mechanism);
+    for (int i = 1; i < s->n; i++)
+        for (int j = i;
+             j > 0 && (rank[j] < rank[j - 1] ||
+                       (rank[j] == rank[j - 1] && s->row[j].tokens < s->row[j - 1].tokens));
+             j--) {
+            const ScalingRow row = s->row[j];
+            const int r = rank[j];
+            s->row[j] = s->row[j - 1];
+            rank[j] = rank[j - 1];
+            s->row[j - 1] = row;
+            rank[j - 1] = r;
+        }
+    mem_free(rank);
+}
+
+static bool read_file(Scaling *s, const char *path, Err *err) {
+    Lines l;
+    if (file_is_dir(path))
+        return err_set(err, EX_NOINPUT,
+                       "%s: is a directory; for --what length a file that cast_bench --json "
+                       "printed was expected",
+                       path);
+    if (!lines_open(&l, path, err)) return false;
+    const bool ok = read_lines(s, &l, err);
+    lines_close(&l);
+    return ok;
+}
+
+bool scaling_read(Scaling *s, char *const *paths, int n, Err *err) {
+    bool ok = true;
+    *s = (Scaling){0};
+    for (int i = 0; ok && i < n; i++) ok = read_file(s, paths[i], err);
+    if (ok && s->n == 0) ok = err_set(err, EX_NOINPUT, "%s: has no row of cast_bench", paths[0]);
+    if (ok)
+        sort(s);
+    else
+        scaling_free(s);
+    return ok;
+}
+
+void scaling_free(Scaling *s) {
+    for (int i = 0; i < s->n; i++) mem_free(s->row[i].mechanism);
+    mem_free(s->row);
+    *s = (Scaling){0};
+}
+
+/* ---- writing ---- */
+
+void scaling_table(Table *t, const Scaling *s) {
+    *t = (Table){0};
+    table_column(t, "attention", fields[MECHANISM], COLUMN_TEXT, 0);
+    table_column(t, "tokens", fields[TOKENS], COLUMN_NUMBER, 0);
+    table_column(t, "samples/s", fields[SAMPLES], COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "tokens/s", fields[TOKEN_RATE], COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "GFLOP/s", fields[GFLOPS], COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "peak memory MB", fields[MEMORY], COLUMN_NUMBER, SIGNIFICANT + 3);
+    for (int i = 0; i < s->n; i++) {
+        const ScalingRow *r = &s->row[i];
+        Cell *c = table_row(t);
+        cell_text(&c[MECHANISM], r->mechanism);
+        c[TOKENS].mean = r->tokens;
+        c[SAMPLES].mean = r->samples_per_s;
+        c[TOKEN_RATE].mean = r->tokens_per_s;
+        c[GFLOPS].mean = r->gflops;
+        c[MEMORY].mean = r->memory_mb;
+    }
+}
+
+static bool starts_line(const Scaling *s, int i) {
+    return i == 0 || strcmp(s->row[i].mechanism, s->row[i - 1].mechanism) != 0;
+}
+
+static void print_data(FILE *f, const Scaling *s) {
+    int line = 0;
+    for (int i = 0; i < s->n; i++) {
+        if (starts_line(s, i)) fprintf(f, "%s$line%d << END\n", i ? "END\n" : "", line++);
+        fprintf(f, "%.10g %.10g %.10g\n", s->row[i].tokens, s->row[i].samples_per_s,
+                s->row[i].memory_mb);
+    }
+    fputs("END\n", f);
+}
+
+static void print_panel(FILE *f, const Scaling *s, int column, const char *title) {
+    fprintf(f, "set ylabel '%s'\nplot ", title);
+    for (int i = 0, line = 0; i < s->n; i++) {
+        if (!starts_line(s, i)) continue;
+        fprintf(f, "%s$line%d using 1:%d with linespoints pt 7 ps 0.7 lw 1.5 lc rgb '%s' title ",
+                line ? ", \\\n     " : "", line, column, plot_colour(line));
+        text_gnuplot(f, s->row[i].mechanism);
+        line++;
+    }
+    fputc('\n', f);
+}
+
+/* Both axes logarithmic: a power of the length is a straight line. */
+void scaling_plot(Plot *p, const Scaling *s) {
+    bool memory = false;
+    double least = s->row[0].tokens, most = least;
+    for (int i = 0; i < s->n; i++) {
+        memory |= s->row[i].memory_mb > 0;
+        least = fmin(least, s->row[i].tokens);
+        most = fmax(most, s->row[i].tokens);
+    }
+    plot_open(p, memory ? 1000 : 600, 440);
+    print_data(p->f, s);
+    fprintf(p->f, "set logscale xy\nset xlabel 'tokens'\nset xrange [%g:%g]\nset xtics (",
+            least / 1.2, most * 1.2);
+    for (int i = 0; i < s->n; i++) fprintf(p->f, "%s%.10g", i ? ", " : "", s->row[i].tokens);
+    fputs(")\n", p->f);
+    if (memory) fputs("set multiplot layout 1,2\n", p->f);
+    print_panel(p->f, s, 2, "samples a second");
+    if (memory) print_panel(p->f, s, 3, "peak memory, MB");
+    if (memory) fputs("unset multiplot\n", p->f);
+}

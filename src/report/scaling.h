@@ -1,0 +1,26 @@
+/* Speed and memory over length, as `cast_bench CONFIG --lengths ... --mechanisms ... --json` prints
+ * them: an object a line, or a CSV with the same names in its first line. */
+#ifndef REPORT_SCALING_H
+#define REPORT_SCALING_H
+
+#include "report/plot.h"
+#include "report/table.h"
+
+typedef struct ScalingRow {
+    char *mechanism;
+    double tokens, samples_per_s, tokens_per_s, gflops, memory_mb; /* NaN: not said */
+} ScalingRow;
+
+typedef struct Scaling {
+    ScalingRow *row; /* by mechanism in the order of their first rows, then tokens */
+    int n;
+} Scaling;
+
+/* EX_NOINPUT, or EX_DATAERR with the line. */
+bool scaling_read(Scaling *s, char *const *paths, int n, Err *err);
+void scaling_free(Scaling *s);
+
+void scaling_table(Table *t, const Scaling *s);
+void scaling_plot(Plot *p, const Scaling *s);
+
+#endif

@@ -1,0 +1,159 @@
+#!/bin/bash
+# cast_report from outside: tables, plots and pages of runs that are whole, unfinished, damaged and oddly named.
+set -u
+. tests/training.sh
+report=$bin/cast_report
+
+config() { # config CLUSTERS SEED
+    cat <<END
+{ "task": "listops", "data": { "dir": "data/listops" },
+  "model": { "depth": 1, "heads": 2, "d": 16, "d_ff": 16, "d_emb": 16, "max_length": 64,
+             "attention": { "type": "cast", "mechanism": "topk", "clusters": $1 } },
+  "train": { "steps": 20, "batch": 4, "seed": $2 } }
+END
+}
+
+metrics() { # metrics LAST_UPDATE ACCURACY: with its test where that is the end
+    local step which
+    for step in 5 10 15 20; do
+        [ "$step" -le "$1" ] || return
+        printf '{"kind": "train", "step": %d, "epoch": %d, "loss": 2.%d, "accuracy": 0.2, "samples_per_s": 10, ' \
+            $step $((step / 5)) $((90 - step))
+        printf '"tokens_per_s": 500, "seconds": %d, "rss_mb": 12.5}\n' $((step / 5))
+        printf '{"kind": "val", "step": %d, "epoch": %d, "accuracy": %s, "loss": 2.1}\n' $step $((step / 5)) "$2"
+    done
+    for which in last best; do
+        printf '{"kind": "test", "step": 20, "epoch": 4, "which": "%s", "accuracy": %s, "loss": 2.1}\n' $which "$2"
+    done
+}
+
+make_run() { # make_run DIR CLUSTERS SEED LAST_UPDATE ACCURACY
+    mkdir -p "$1"
+    config "$2" "$3" >"$1/config.json"
+    metrics "$4" "$5" >"$1/metrics.jsonl"
+    echo '{ "version": "0.1.0", "threads": 1 }' >"$1/env.json"
+}
+
+make_run "$tmp/sweep/a1" 4 1 20 0.50
+make_run "$tmp/sweep/a2" 4 2 20 0.25
+make_run "$tmp/sweep/more/a3" 4 3 10 0.75
+make_run "$tmp/sweep/b" 8 1 20 0.60
+
+# ---- tables ----
+
+expect 0 '^usage: cast_report' "help" "$report" --help
+expect 0 '^cast_report [0-9.]+$' "version" "$report" --version
+expect 0 '^\| listops \| +4 \| +2 of 3 \| +37.50 ± 17.68 \| +37.50 ± 17.68 \| +75.00 \| +[0-9]+ \|' \
+    "a row a config: mean, deviation, and what is not finished" "$report" "$tmp/sweep"
+check "and a row for the other" grep -qE '^\| listops \| +8 \| +1 of 1 \| +60.00 \| +60.00 \| +- \|' "$tmp/out"
+# shellcheck disable=SC2016
+expect 0 '^listops & 4 & 2 of 3 & \$37.50 .pm 17.68\$' "LaTeX" "$report" "$tmp/sweep" --format latex
+expect 0 '^listops,4,2,3,37.5,17.67766953,37.5,17.67766953,75,,[0-9]+,[0-9.]+,20,12.5,.*,.*' "CSV" \
+    "$report" "$tmp/sweep" --format csv
+check "whose lines end as RFC 4180 has it" test "$(grep -c $'\r$' "$tmp/out")" = 3
+expect 0 "^\| $tmp/sweep/more/a3 " "each run by itself" "$report" "$tmp/sweep" --each
+expect 0 '^\| listops \| +1 of 1 \|' "a run named twice counts once" "$report" "$tmp/sweep/b" "$tmp/sweep/b/"
+expect 0 '^\| ours: cast topk +\| +60.00 \| +- \| .* these runs: 3 of 4 finished' "ours beside the papers'" \
+    "$report" "$tmp/sweep" --papers
+check "which are there" grep -qE '^\| Transformer +\| +36.37 \|.* 54.39 \| +53.66 \| Tay' "$tmp/out"
+
+# ---- what is no run, and odd names ----
+
+odd="$tmp/odd/a|b&c_d%<i>\`id\`\$x'q\""
+make_run "$odd" 4 1 20 0.50
+printf '{"kind": "tra' >>"$odd/metrics.jsonl"
+mkdir -p "$tmp/odd/empty" "$tmp/odd/half" "$tmp/odd/other"
+echo '{ "task": ' >"$tmp/odd/half/config.json"
+echo '{ "task": "juggling" }' >"$tmp/odd/other/config.json"
+expect 0 'odd/empty: no run there' "an empty directory is told" "$report" "$tmp/odd" --each
+for said in 'odd/half/config.json:.*left out' 'metrics.jsonl: 1 damaged line left out' 'other/config.json: key .task.*juggling'; do
+    check "as is $said" grep -q "$said" "$tmp/out"
+done
+check "no name breaks a row" test "$(grep '^|' "$tmp/out" | sed 's/\\|//g' | tr -cd '|\n' | sort -u | wc -l)" = 1
+# shellcheck disable=SC2016 # backquotes and dollars as they are in the name
+check "or means anything in it" grep -qF 'a\|b&amp;c_d%&lt;i&gt;\`id\`\$x' "$tmp/out"
+expect 0 'a.textbar\{\}b.&c._d.%.textless\{\}i' "nor in LaTeX" "$report" "$tmp/odd" --each --format latex
+expect 66 'neither a run.s directory .* nor one of them' "no run is left" "$report" "$tmp/odd/empty"
+expect 66 'nowhere: no such directory' "a directory that is not there" "$report" "$tmp/nowhere"
+expect 66 'is a file' "a file" "$report" README.md
+expect 64 'which RUN' "no run" "$report"
+expect 64 "expected one of md, latex, csv, got 'pdf'" "a format that is none" "$report" "$tmp/sweep" --format pdf
+expect 64 'ends in .svg or .png' "a picture that is none" "$report" "$tmp/sweep" --plot "$tmp/x.gif"
+expect 64 '[-]-what is of --plot' "an option of another's" "$report" "$tmp/sweep" --what loss
+[ ! -e /dev/full ] || expect 74 'standard output' "a full disk" bash -c "'$report' '$tmp/sweep' >/dev/full"
+
+# ---- plots, by a program that only says what it was given ----
+
+mkdir -p "$tmp/bin" "$tmp/none"
+cat >"$tmp/bin/gnuplot" <<'END'
+#!/bin/sh
+while IFS= read -r line; do
+    case $line in
+    *fail*) echo 'line 1: it fails' >&2; exit 1 ;;
+    esac
+done
+echo '<?xml version="1.0"?><svg id="a"><title>Gnuplot</title><path stroke="rgb(0,0,0)"/><use href='"'#a'"'/></svg>'
+END
+chmod +x "$tmp/bin/gnuplot"
+with() { PATH=$tmp/bin:$PATH "$report" "$@"; }
+check "a plot" with "$tmp/sweep" --plot "$tmp/loss.svg" --keep
+check "is what gnuplot drew" grep -q '<svg id="a">' "$tmp/loss.svg"
+check "from a script with mean and band" grep -qE '^5 2.85 2.85 2.85$' "$tmp/loss.svg.gnuplot"
+check "and a name for each line" grep -q 'title "clusters 4 (3 runs)"' "$tmp/loss.svg.gnuplot"
+check "over time" with "$tmp/sweep" --plot "$tmp/time.png" --what accuracy --x time --band sd --keep
+check "in minutes, to PNG" grep -q 'minutes of training' "$tmp/time.png.gnuplot"
+check "over clusters" with "$tmp/sweep" --plot "$tmp/clusters.svg" --what clusters --keep
+check "with a band" grep -qx '4 37.5 25 50' "$tmp/clusters.svg.gnuplot"
+expect 66 'at least two values' "clusters of a run" with "$tmp/sweep/b" --plot "$tmp/x.svg" --what clusters
+mv "$tmp/sweep/b" "$tmp/sweep/fail"
+expect 70 'gnuplot failed .status 1.: line 1: it fails' "a script that gnuplot refuses" \
+    with "$tmp/sweep" --each --plot "$tmp/x.svg"
+check "leaves no file" test ! -e "$tmp/x.svg"
+mv "$tmp/sweep/fail" "$tmp/sweep/b"
+expect 69 'Debian has it in: gnuplot-nox' "no gnuplot" env PATH="$tmp/none" "$report" "$tmp/sweep" --plot "$tmp/x.svg"
+
+# ---- lengths ----
+
+cat >"$tmp/bench.jsonl" <<'END'
+{"mechanism": "cast", "tokens": 512, "samples_per_s": 8, "tokens_per_s": 4096, "peak_rss_mb": 20}
+{"mechanism": "full", "tokens": 512, "samples_per_s": 2, "tokens_per_s": 1024, "peak_rss_mb": 40}
+END
+expect 0 '^full,512,2,1024,,40' "what cast_bench prints, as CSV" "$report" "$tmp/bench.jsonl" --what length --format csv
+cp "$tmp/out" "$tmp/bench.csv"
+check "and a plot of that" with "$tmp/bench.csv" --what length --plot "$tmp/length.svg" --keep
+check "with both" grep -qx '512 2 40' "$tmp/length.svg.gnuplot"
+expect 65 'line 1: does not name the columns' "another file" "$report" README.md --what length
+"$bin/cast_bench" "$tmp/sweep/b/config.json" --lengths 32,64 --mechanisms cast,full --seconds 0.01 --threads 1 --json \
+    >"$tmp/real.jsonl" 2>"$tmp/log"
+expect 0 '^\| full +\| +64 \|' "of cast_bench itself" "$report" "$tmp/real.jsonl" --what length
+
+# ---- pages ----
+
+printf '\x89PNG\r\n\x1a\nrest' >"$odd/viz_1.png"
+echo text >"$odd/viz_2.png"
+expect 0 'viz_2.png: is not a PNG' "a page" with "$tmp/odd" "$tmp/sweep" --each --html "$tmp/page.html"
+check "has no other scheme or host" bash -c "! grep -oE '(src|href)=\"[^\"]*' '$tmp/page.html' | grep -v 'data:image/png'"
+check "has its pictures in it" grep -q 'src="data:image/png;base64,iVBORw0KGgpyZXN0"' "$tmp/page.html"
+check "escapes names" bash -c "grep -qF 'a|b&amp;c_d%&lt;i&gt;' '$tmp/page.html' && ! grep -qF '<i>' '$tmp/page.html'"
+check "holds curves, their ids apart" grep -q '<svg id="p1-a"><path stroke="currentColor"/><use href=.#p1-a./></svg>' "$tmp/page.html"
+check "config" grep -qF '&quot;clusters&quot;:' "$tmp/page.html"
+expect 0 'the page has no curves' "a page without gnuplot" env PATH="$tmp/none" "$report" "$tmp/sweep" --html "$tmp/plain.html"
+check "says why" grep -q 'No curves: .*gnuplot-nox' "$tmp/plain.html"
+expect 73 'cannot be created' "a page that cannot be" "$report" "$tmp/sweep" --html "$tmp/nowhere/page.html"
+
+# ---- the real one ----
+
+if command -v gnuplot >/dev/null; then
+    check "gnuplot draws an oddly named run" "$report" "$tmp/odd" --each --plot "$tmp/real.svg"
+    # shellcheck disable=SC2016
+    check "as SVG" grep -qF 'a|b&amp;c_d%&lt;i>`id`$x' "$tmp/real.svg"
+    check "and PNG" "$report" "$tmp/sweep" --plot "$tmp/real.png" --what accuracy --x tokens --keep
+    check "which it is" test "$(head -c 4 "$tmp/real.png" | tail -c 3)" = PNG
+    mv "$tmp/real.png" "$tmp/before.png"
+    check "the script that was kept draws" gnuplot -d "$tmp/real.png.gnuplot"
+    check "the same" cmp "$tmp/before.png" "$tmp/real.png"
+    check "clusters" "$report" "$tmp/sweep" --what clusters --plot "$tmp/real.svg"
+    check "lengths" "$report" "$tmp/bench.csv" --what length --plot "$tmp/real.svg"
+else
+    echo "ok - # SKIP no gnuplot: its pictures are not looked at"
+fi

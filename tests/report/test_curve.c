@@ -1,0 +1,186 @@
+#include "report/curve.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/mem.h"
+#include "report/made.h"
+#include "report/scaling.h"
+
+#define CONFIG                                                                                     \
+    "{\"task\": \"listops\", \"model\": {\"attention\": {\"clusters\": 4}}, "                      \
+    "\"train\": {\"steps\": 10, \"batch\": 4, \"accumulate\": 2}}"
+#define LINE(step, loss, seconds, samples, tokens)                                                 \
+    "{\"kind\": \"train\", \"step\": " #step ", \"loss\": " #loss ", \"samples_per_s\": " #samples \
+    ", \"tokens_per_s\": " #tokens ", \"seconds\": " #seconds "}\n"
+
+typedef struct Made {
+    RunSet set;
+    Groups g;
+} Made;
+
+static Made read_all(const char *name) {
+    Made m;
+    Err err;
+    char *paths[] = {(char *)(size_t)scratch(name)};
+    if (!runs_read(&m.set, paths, 1, true, &err)) fail_msg("%s", err.text);
+    groups_make(&m.g, &m.set, false);
+    return m;
+}
+
+static void close_all(Made *m) {
+    groups_free(&m->g);
+    runs_free(&m->set);
+}
+
+/* Losses of 4 and 6 at the first update; one run goes on to the second half alone. */
+static Made two_runs(void) {
+    scratch_mkdir("two");
+    make_run("two/a", CONFIG, LINE(10, 4, 3600, 10, 20) LINE(20, 2, 7200, 10, 20) VAL(15, 0.5, 3));
+    make_run("two/b", CONFIG, LINE(10, 6, 1800, 5, 20) VAL(5, 0.25, 7) VAL(15, 0.25, 5));
+    return read_all("two");
+}
+
+static bool near(double a, double b) { return fabs(a - b) < 1e-9; }
+
+static void test_mean_and_band(void **state) {
+    (void)state;
+    Made m = two_runs();
+    Curve c;
+    assert_int_equal(m.g.n, 1);
+    curve_train(&c, m.g.group, RUN_LOSS, CURVE_STEPS, CURVE_RANGE);
+    assert_int_equal(c.n, CURVE_POINTS);
+    assert_true(c.point[0].x == 10 && c.point[0].n == 2);
+    assert_true(c.point[0].y == 5 && c.point[0].low == 4 && c.point[0].high == 6);
+    const CurvePoint *end = &c.point[c.n - 1], *middle = &c.point[200];
+    assert_true(end->x == 20 && end->n == 1 && end->y == 2 && end->low == 2 && end->high == 2);
+    assert_true(near(middle->y, 4 - 0.2 * (middle->x - 10))); /* on the straight line between */
+    curve_free(&c);
+    curve_train(&c, m.g.group, RUN_LOSS, CURVE_STEPS, CURVE_SD);
+    assert_true(near(c.point[0].high - c.point[0].y, sqrt(2)));
+    curve_free(&c);
+    close_all(&m);
+}
+
+static void test_validation(void **state) {
+    (void)state;
+    Made m = two_runs();
+    Curve c;
+    curve_validation(&c, m.g.group, RUN_ACCURACY, CURVE_STEPS, CURVE_RANGE);
+    assert_int_equal(c.n, 2);
+    assert_true(c.point[0].x == 5 && c.point[0].y == 25 && c.point[0].n == 1);
+    assert_true(c.point[1].x == 15 && c.point[1].y == 37.5 && c.point[1].n == 2);
+    assert_true(c.point[1].low == 25 && c.point[1].high == 50);
+    curve_free(&c);
+    close_all(&m);
+}
+
+/* Hours: halfway between the lines of the first run; at the last line of the second. */
+static void test_axes(void **state) {
+    (void)state;
+    Made m = two_runs();
+    Curve c;
+    curve_validation(&c, m.g.group, RUN_LOSS, CURVE_TIME, CURVE_RANGE);
+    assert_true(near(c.point[0].x, 0.25)); /* before the second's first line, at 0.5 h */
+    assert_true(near(c.point[1].x, (1.5 + 0.5) / 2));
+    curve_free(&c);
+    /* 10 updates of 8 samples: of 2 tokens, and of 4. */
+    curve_train(&c, m.g.group, RUN_LOSS, CURVE_TOKENS, CURVE_RANGE);
+    assert_true(near(c.point[0].x, 160) && near(c.point[c.n - 1].x, 320));
+    assert_true(c.point[0].n == 1 && c.point[c.n - 1].n == 2);
+    curve_free(&c);
+    close_all(&m);
+}
+
+static void test_smoothing(void **state) {
+    (void)state;
+    char text[200 * 64] = "";
+    Curve c;
+    for (int i = 1; i <= 200; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "{\"kind\": \"train\", \"step\": %d, \"loss\": %d}\n", i, i == 100 ? 9 : 0);
+    scratch_mkdir("smooth");
+    make_run("smooth/a", CONFIG, text);
+    Made m = read_all("smooth");
+    curve_train(&c, m.g.group, RUN_LOSS, CURVE_STEPS, CURVE_RANGE);
+    assert_int_equal(c.n, 200);
+    for (int i = 0; i < 200; i++) assert_true(near(c.point[i].y, abs(i - 99) <= 4 ? 1 : 0));
+    curve_free(&c);
+    close_all(&m);
+}
+
+static void test_nothing_to_plot(void **state) {
+    (void)state;
+    Plot p;
+    Err err;
+    scratch_mkdir("none");
+    make_run("none/a", CONFIG, NULL);
+    Made m = read_all("none");
+    assert_false(curve_plot(&p, &m.g, RUN_LOSS, CURVE_STEPS, CURVE_RANGE, &err));
+    assert_int_equal(err.code, EX_NOINPUT);
+    assert_false(curve_plot_clusters(&p, &m.g, CURVE_RANGE, &err));
+    assert_int_equal(err.code, EX_NOINPUT);
+    close_all(&m);
+}
+
+/* ---- lengths ---- */
+
+static bool read_scaling(Scaling *s, const char *text, Err *err) {
+    char *paths[] = {(char *)(size_t)scratch_write("bench", text, strlen(text))};
+    return scaling_read(s, paths, 1, err);
+}
+
+static void test_scaling(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "{\"mechanism\": \"full\", \"tokens\": 512, \"samples_per_s\": 1, \"peak_rss_mb\": 9}\n"
+        "{\"mechanism\": \"cast\", \"tokens\": 512, \"samples_per_s\": 4}\n\n"
+        "{\"mechanism\": \"full\", \"tokens\": 256, \"samples_per_s\": 3, \"peak_rss_mb\": 7}",
+        "peak_rss_mb,other,mechanism,tokens,samples_per_s\r\n9,\"a,\"\"b\",full,512,1\r\n"
+        ",,\"cast\",512,4\r\n7,,full,256,3\r\n"};
+    for (int i = 0; i < 2; i++) {
+        Scaling s;
+        Err err;
+        if (!read_scaling(&s, texts[i], &err)) fail_msg("%s", err.text);
+        assert_int_equal(s.n, 3);
+        assert_string_equal(s.row[0].mechanism, "full");
+        assert_true(s.row[0].tokens == 256 && s.row[0].samples_per_s == 3);
+        assert_true(s.row[1].tokens == 512 && s.row[1].memory_mb == 9);
+        assert_string_equal(s.row[2].mechanism, "cast");
+        assert_true(isnan(s.row[2].memory_mb));
+        scaling_free(&s);
+    }
+}
+
+static void test_scaling_refused(void **state) {
+    (void)state;
+    static const char *const texts[] = {"hello\n", "{\"a\": 1}\n", "{\"mechanism\": \n",
+                                        "mechanism,tokens,samples_per_s\nfull,many,1\n",
+                                        "mechanism,tokens,samples_per_s\nfull,512,-1\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        Scaling s;
+        Err err;
+        assert_false(read_scaling(&s, texts[i], &err));
+        assert_int_equal(err.code, EX_DATAERR);
+        assert_non_null(strstr(err.text, i < 3 ? "line 1" : "line 2"));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mean_and_band),
+        cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_smoothing),
+        cmocka_unit_test(test_nothing_to_plot),
+        cmocka_unit_test(test_scaling),
+        cmocka_unit_test(test_scaling_refused),
+    };
+    return cmocka_run_group_tests(tests, scratch_open, scratch_close);
+}

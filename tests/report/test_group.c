@@ -1,0 +1,280 @@
+#include "report/group.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/mem.h"
+#include "report/made.h"
+#include "report/papers.h"
+#include "report/results.h"
+
+#define CONFIG(task, attention, train)                                                             \
+    "{\"task\": \"" task                                                                           \
+    "\", \"data\": {\"dir\": \"data/x\"}, \"model\": {\"d\": 64, \"attention\": {" attention       \
+    "}}, \"train\": {\"steps\": 10, \"batch\": 2, " train "}}"
+#define CAST(clusters) "\"type\": \"cast\", \"mechanism\": \"topk\", \"clusters\": " #clusters
+#define FULL "\"type\": \"full\""
+#define DONE(validation, last, best)                                                               \
+    TRAIN(10, 1.5, 4) VAL(10, validation, 1) TEST(10, "last", last) TEST(10, "best", best)
+
+static RunSet read_all(const char *name) {
+    RunSet set;
+    Err err;
+    char *paths[] = {(char *)(size_t)scratch(name)};
+    if (!runs_read(&set, paths, 1, false, &err)) fail_msg("%s", err.text);
+    return set;
+}
+
+/* Three seeds of 4 clusters, one of them not finished; 16 clusters; full attention, failed at once;
+ * another task. Keys in another order and those that change nothing are no difference. */
+static void make_sweep(void) {
+    static bool made;
+    if (made) return;
+    made = true;
+    scratch_mkdir("sweep");
+    scratch_mkdir("sweep/deep");
+    scratch_mkdir("sweep/empty");
+    make_run("sweep/a1", CONFIG("listops", CAST(4), "\"seed\": 1, \"log_every\": 5"),
+             DONE(0.5, 0.25, 0.375));
+    make_run("sweep/a2", CONFIG("listops", CAST(4), "\"log_every\": 7, \"seed\": 2"),
+             DONE(0.25, 0.25, 0.125));
+    make_run("sweep/deep/a3", CONFIG("listops", CAST(4), "\"seed\": 3"),
+             TRAIN(4, 2, 1) VAL(2, 0.75, 1) VAL(4, 0.5, 1));
+    make_run("sweep/b", CONFIG("listops", CAST(16), "\"seed\": 1"), DONE(0.625, 0.5, 0.5));
+    make_run("sweep/c", CONFIG("listops", FULL, "\"seed\": 1"), NULL);
+    make_run("sweep/d", CONFIG("image", CAST(8), "\"seed\": 1"), DONE(0.5, 0.5, 0.5));
+}
+
+static void test_groups(void **state) {
+    (void)state;
+    Groups g;
+    make_sweep();
+    RunSet set = read_all("sweep");
+    assert_int_equal(set.n, 6);
+    groups_make(&g, &set, false);
+    assert_int_equal(g.n, 4);
+    assert_true(g.tasks);
+    const int runs[] = {3, 1, 1, 1};
+    const char *clusters[] = {"4", "16", NULL, "8"};
+    for (int i = 0; i < 4; i++) {
+        const char *value = group_value(&g.group[i], "model.attention.clusters");
+        assert_int_equal(g.group[i].n, runs[i]);
+        assert_true(clusters[i] ? value && !strcmp(value, clusters[i]) : !value);
+    }
+    assert_string_equal(g.group[3].task, "image");
+    /* The mechanism is told by the type, and differs in nothing else. */
+    assert_int_equal(g.nkeys, 2);
+    assert_string_equal(g.key[0], "model.attention.type");
+    assert_string_equal(g.key[1], "model.attention.clusters");
+    assert_string_equal(group_key_title(&g, g.key[0]), "attention");
+    assert_string_equal(group_key_title(&g, g.key[1]), "clusters");
+    char *label = group_label(&g, &g.group[1], NULL);
+    assert_string_equal(label, "listops, attention cast, clusters 16");
+    mem_free(label);
+    label = group_label(&g, &g.group[1], "model.attention.clusters");
+    assert_string_equal(label, "listops, attention cast");
+    mem_free(label);
+    groups_free(&g);
+    runs_free(&set);
+}
+
+static void test_each(void **state) {
+    (void)state;
+    Groups g;
+    make_sweep();
+    RunSet set = read_all("sweep");
+    groups_make(&g, &set, true);
+    assert_int_equal(g.n, 6);
+    char *label = group_label(&g, &g.group[2], NULL);
+    assert_string_equal(label, "deep/a3");
+    mem_free(label);
+    groups_free(&g);
+    runs_free(&set);
+}
+
+static void test_keys_that_are_missing(void **state) {
+    (void)state;
+    Groups g;
+    scratch_mkdir("versions");
+    make_run("versions/old", CONFIG("listops", CAST(4), "\"lr\": 0.001"), NULL);
+    make_run("versions/new", CONFIG("listops", CAST(4), "\"lr\": 0.001, \"clip\": 1"), NULL);
+    RunSet set = read_all("versions");
+    groups_make(&g, &set, false);
+    assert_int_equal(g.n, 2);
+    assert_int_equal(g.nkeys, 1);
+    assert_string_equal(g.key[0], "train.clip");
+    assert_null(group_value(&g.group[0], "train.clip"));
+    groups_free(&g);
+    runs_free(&set);
+}
+
+static void test_results(void **state) {
+    (void)state;
+    Groups g;
+    Result r;
+    make_sweep();
+    RunSet set = read_all("sweep");
+    groups_make(&g, &set, false);
+    group_result(&r, &g.group[0], false);
+    assert_int_equal(r.runs, 3);
+    assert_int_equal(r.finished, 2);
+    assert_true(r.best.mean == 25 && r.best.least == 12.5 && r.best.most == 37.5);
+    assert_true(fabs(r.best.sd - 12.5 * sqrt(2)) < 1e-12); /* of the sample: n - 1 */
+    assert_true(r.last.mean == 25 && r.last.sd == 0);
+    assert_true(r.validation.mean == 37.5);
+    assert_true(r.so_far.mean == 75 && r.so_far.n == 1 && isnan(r.so_far.sd));
+    /* 10 updates of 2 in 4 s, twice, and 4 in 1 s. */
+    assert_true(fabs(r.samples_per_s.mean - (5 + 5 + 8) / 3.0) < 1e-12);
+    assert_true(isnan(r.parameters));
+    group_result(&r, &g.group[2], false);
+    assert_true(r.runs == 1 && r.finished == 0 && r.best.n == 0 && isnan(r.best.mean));
+    assert_true(isnan(r.so_far.mean) && isnan(r.hours.mean));
+    groups_free(&g);
+    runs_free(&set);
+}
+
+static const Cell *cell(const Table *t, int row, const char *key) {
+    int c = 0;
+    while (strcmp(t->columns[c].key, key) != 0) assert_true(++c < t->n);
+    return &t->cells[row * t->n + c];
+}
+
+static void test_table(void **state) {
+    (void)state;
+    Groups g;
+    Table t;
+    make_sweep();
+    RunSet set = read_all("sweep");
+    groups_make(&g, &set, false);
+    results_table(&t, &g);
+    assert_int_equal(t.rows, 4);
+    assert_true(cell(&t, 0, "finished")->mean == 2 && cell(&t, 0, "finished")->sd == 3);
+    assert_true(cell(&t, 0, "unfinished_validation_percent")->mean == 75);
+    assert_true(cell(&t, 2, "finished")->mean == 0 && cell(&t, 2, "finished")->sd == 1);
+    assert_string_equal(cell(&t, 1, "model.attention.clusters")->text, "16");
+    /* Embedding, two blocks and head as config_load makes them of these keys. */
+    assert_true(cell(&t, 0, "parameters")->mean > 1000);
+    assert_true(cell(&t, 0, "gflop_per_sample")->mean > 0);
+    table_free(&t);
+    groups_free(&g);
+    runs_free(&set);
+}
+
+static void test_spread(void **state) {
+    (void)state;
+    const double x[] = {2, NAN, 4, 9};
+    Spread s = spread_of(x, 4);
+    assert_true(s.n == 3 && s.mean == 5 && s.least == 2 && s.most == 9);
+    assert_true(fabs(s.sd - sqrt(13)) < 1e-12);
+    s = spread_of(x, 1);
+    assert_true(s.n == 1 && s.mean == 2 && isnan(s.sd));
+    s = spread_of(x + 1, 1);
+    assert_true(s.n == 0 && isnan(s.mean) && isnan(s.least));
+}
+
+/* ---- published figures ---- */
+
+static const Paper *paper(const char *model) {
+    for (int i = 0; papers[i].model; i++)
+        if (!strcmp(papers[i].model, model)) return &papers[i];
+    fail_msg("no %s", model);
+    return NULL;
+}
+
+/* As the sources print them, but for Sinkhorn's, which is not the mean of its row. */
+static void test_published_means(void **state) {
+    (void)state;
+    const struct {
+        const char *model;
+        double five, six; /* 0: not printed */
+    } printed[] = {{"Transformer", 54.39, 53.66},
+                   {"Local Attention", 46.06, 0},
+                   {"Sparse Transformer", 51.24, 0},
+                   {"Longformer", 53.46, 0},
+                   {"Linformer", 51.36, 0},
+                   {"Reformer", 50.67, 0},
+                   {"Synthesizer", 52.88, 0},
+                   {"BigBird", 55.01, 0},
+                   {"Linear Transformer", 50.55, 0},
+                   {"Performer", 51.41, 0},
+                   {"Luna-256", 61.95, 0},
+                   {"Luna-256 (S4's figures)", 0, 59.37},
+                   {"Nyströmformer", 58.95, 57.46},
+                   {"Transformer (MEGA's)", 59.24, 0},
+                   {"S4-v1", 0, 80.48},
+                   {"S4-v2", 0, 86.09},
+                   {"MEGA", 0, 88.21},
+                   {"MEGA-chunk", 0, 85.66},
+                   {"FNet", 0, 54.42},
+                   {"CAST Top-K", 0, 59.32},
+                   {"CAST SA Top-K", 0, 57.57},
+                   {"TLB", 66.48, 0}};
+    for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
+        const Paper *p = paper(printed[i].model);
+        const double five = papers_mean_of_five(p->accuracy), six = papers_mean_of_six(p->accuracy);
+        if (printed[i].five > 0 && fabs(five - printed[i].five) > 0.011)
+            fail_msg("%s: %.3f", p->model, five);
+        if (printed[i].six > 0 && fabs(six - printed[i].six) > 0.011)
+            fail_msg("%s: %.3f", p->model, six);
+    }
+    for (int i = 0; papers[i].model; i++) assert_true(papers[i].source && papers[i].source[0]);
+}
+
+static void test_means_need_all_cells(void **state) {
+    (void)state;
+    const double whole[PAPER_TASKS] = {10, 20, 30, 40, 50, 60},
+                 failed[PAPER_TASKS] = {10, 20, 30, 40, 50, PAPER_FAIL},
+                 missing[PAPER_TASKS] = {10, 20, 30, 40, 50, NAN},
+                 lacks[PAPER_TASKS] = {10, NAN, 30, 40, 50, 60},
+                 none[PAPER_TASKS] = {10, 20, PAPER_NONE, 40, 50, 60};
+    assert_true(papers_mean_of_five(whole) == 30 && papers_mean_of_six(whole) == 35);
+    assert_true(papers_mean_of_five(failed) == 30);
+    assert_true(fabs(papers_mean_of_six(failed) - 200 / 6.0) < 1e-12);
+    assert_true(fabs(papers_mean_of_six(missing) - 200 / 6.0) < 1e-12);
+    assert_true(isnan(papers_mean_of_five(lacks)) && isnan(papers_mean_of_six(lacks)));
+    assert_true(isnan(papers_mean_of_five(none)));
+}
+
+/* Of 4 and 16 clusters the latter did better in validation. */
+static void test_ours_beside(void **state) {
+    (void)state;
+    Groups g;
+    Table t;
+    make_sweep();
+    RunSet set = read_all("sweep");
+    groups_make(&g, &set, false);
+    papers_table(&t, &g);
+    const int cast = t.rows - 2, full = t.rows - 1;
+    assert_string_equal(cell(&t, cast, "model")->text, "ours: cast topk");
+    assert_true(cell(&t, cast, "listops")->mean == 50 && cell(&t, cast, "image")->mean == 50);
+    assert_true(isnan(cell(&t, cast, "text")->mean) && !cell(&t, cast, "text")->text);
+    assert_true(isnan(cell(&t, cast, "mean_of_5")->mean));
+    assert_string_equal(cell(&t, cast, "source")->text, "these runs: 4 of 5 finished");
+    assert_string_equal(cell(&t, full, "model")->text, "ours: full");
+    assert_true(isnan(cell(&t, full, "listops")->mean));
+    assert_string_equal(cell(&t, 0, "pathx")->text, "FAIL");
+    table_free(&t);
+    groups_free(&g);
+    runs_free(&set);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_each),
+        cmocka_unit_test(test_keys_that_are_missing),
+        cmocka_unit_test(test_results),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_published_means),
+        cmocka_unit_test(test_means_need_all_cells),
+        cmocka_unit_test(test_ours_beside),
+    };
+    return cmocka_run_group_tests(tests, scratch_open, scratch_close);
+}
