@@ -195,3 +195,18 @@ void file_unmap(FileMap *m) {
     if (m->data) munmap((void *)m->data, m->size);
     *m = (FileMap){0};
 }
+
+bool file_append(int fd, const void *data, size_t size) {
+    const char *bytes = data;
+    off_t start = lseek(fd, 0, SEEK_END);
+    for (size_t done = 0; done < size;) {
+        ssize_t n = write(fd, bytes + done, size - done);
+        if (n > 0) done += (size_t)n;
+        if (n > 0 || (n < 0 && errno == EINTR)) continue;
+        int why = n < 0 ? errno : EIO;
+        if (ftruncate(fd, start) != 0) why = errno;
+        errno = why;
+        return false;
+    }
+    return true;
+}

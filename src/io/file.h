@@ -31,6 +31,10 @@ bool file_make_dirs(const char *path, Err *err);
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 
+/* At the end of a file that is open for reading and writing, by a single write where the system
+ * can: all or nothing, what a failed write left behind is cut off again. False and errno. */
+bool file_append(int fd, const void *data, size_t size);
+
 /* A file mapped read-only. EX_NOINPUT: it cannot be opened; EX_DATAERR: it is empty or not a
  * regular file. */
 typedef struct FileMap {

@@ -18,10 +18,15 @@
  * The file is only ever appended to. A run that goes on from a checkpoint writes again what came
  * after it, and a finished run that is called again tests again: readers take the last line of each
  * kind and step (of tests: each `which`), and leave out lines that a crash tore.
+ *
+ * With train.tensorboard the same is in event files (io/events.h), as train/loss, train/accuracy,
+ * train/lr, train/grad_norm, train/samples_per_s, val/accuracy, val/loss, test_last/accuracy and so
+ * on.
  */
 #ifndef TRAIN_METER_H
 #define TRAIN_METER_H
 
+#include "io/events.h"
 #include "io/metrics.h"
 #include "train/config.h"
 #include "train/state.h"
@@ -32,6 +37,7 @@ typedef struct Work {
 
 typedef struct Meter {
     Metrics file;
+    Events events; /* closed without train.tensorboard */
     const TrainConf *conf;
     int64_t horizon, end, per_epoch; /* end: the last update that this process will make */
     double passes_left;              /* samples of evaluations up to the end; the caller keeps it */

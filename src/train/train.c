@@ -392,7 +392,8 @@ static bool open_meter(Trainer *t, Err *err) {
     m->per_epoch = feed_updates_per_epoch(&t->feed);
     m->passes_left = passes_left(t);
     return history_seconds(t->dir.metrics, t->state.update, &m->seconds, err) &&
-           metrics_open(&m->file, t->dir.metrics, err);
+           metrics_open(&m->file, t->dir.metrics, err) &&
+           (!m->conf->tensorboard || events_open(&m->events, t->dir.dir, t->state.update, err));
 }
 
 static bool start(Trainer *t, TrainEnd *end, Err *err) {
@@ -410,11 +411,12 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
 }
 
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err) {
-    Trainer t = {.c = c, .r = r, .dir.lock = -1, .meter.file.fd = -1};
+    Trainer t = {.c = c, .r = r, .dir.lock = -1, .meter = {.file.fd = -1, .events.fd = -1}};
     *end = TRAIN_DONE;
     const bool ok = start(&t, end, err);
     log_progress_end();
     metrics_close(&t.meter.file);
+    events_close(&t.meter.events);
     engine_close(&t.engine);
     arena_close(&t.memory);
     feed_close(&t.feed);
