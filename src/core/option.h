@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "core/err.h"
 
@@ -14,6 +15,11 @@ enum { OPTION_MOST_THREADS = 4096 };
 bool option_int(const char *option, const char *text, int least, int most, int *out, Err *err);
 bool option_seed(const char *option, const char *text, uint64_t *out, Err *err);
 bool option_real(const char *option, const char *text, double *out, Err *err);
+
+/* A word as a shell reads it, quoted where it must be; a whole command line, to be freed
+ * (getopt_long permutes argv). */
+void option_print_word(FILE *f, const char *word);
+char *option_command(int argc, char *const *argv);
 
 /* For getopt_long's ':' (a value is missing) and '?' (no such option), opterr being 0. */
 bool option_wrong(const char *program, int c, char *const *argv, int optind_now, Err *err);
