@@ -32,6 +32,20 @@ static const char *format_rate(char *buf, size_t size, double x) {
     return buf;
 }
 
+/* The runs after this one take what this one takes in all, by their work. */
+static void show_place(const Meter *m, const State *s, const Work *w) {
+    const MeterAmong *a = m->among;
+    const double own =
+        (double)m->conf->batch * m->conf->accumulate * (double)m->end * (w->seconds / w->samples);
+    const double done = a->before + a->own * (double)s->update / (double)m->end;
+    const double left = seconds_left(m, s, w) + (a->own > 0 ? own * a->after / a->own : 0);
+    char text[96], time[32];
+    snprintf(text, sizeof text, "run %d of %d, sweep %.0f %%, %s left; ", a->number, a->count,
+             100 * done / (a->before + a->own + a->after),
+             format_duration(time, sizeof time, left));
+    log_progress_heading(text);
+}
+
 /* Speeds and means since the report before the last one: steadier than those of a few updates. */
 static void draw(Meter *m, const State *s, double lr, double norm, bool keep) {
     const Work w = work_sum(&m->now, &m->before);
@@ -39,6 +53,7 @@ static void draw(Meter *m, const State *s, double lr, double norm, bool keep) {
     const double n = t->samples + b->samples, flops = w.flops / w.seconds;
     const double loss = (t->loss + b->loss) / n;
     char left[32], samples[32], tokens[32], speed[32], losses[32];
+    if (m->among) show_place(m, s, &w);
     snprintf(losses, sizeof losses, loss < 1000 ? "%.3f" : "%.3g", loss);
     log_progress(keep,
                  "%lld/%lld ep %.2f  %s left  loss %s acc %.1f%%  lr %.1e |g| %.2g  "

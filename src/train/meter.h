@@ -35,10 +35,17 @@ typedef struct Work {
     double seconds, samples, tokens, flops; /* flops: of forward and backward */
 } Work;
 
+/* A run among several that are made one after the other: its place heads the progress line. */
+typedef struct MeterAmong {
+    int number, count;         /* "run 3 of 10" */
+    double before, own, after; /* work of the runs before, of this one, of those after: any unit */
+} MeterAmong;
+
 typedef struct Meter {
     Metrics file;
     Events events; /* closed without train.tensorboard */
     const TrainConf *conf;
+    const MeterAmong *among;         /* NULL: a run alone */
     int64_t horizon, end, per_epoch; /* end: the last update that this process will make */
     double passes_left;              /* samples of evaluations up to the end; the caller keeps it */
     double peak;                     /* GFLOP/s */

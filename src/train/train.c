@@ -387,6 +387,7 @@ static bool open_dir(Trainer *t, Err *err) {
 static bool open_meter(Trainer *t, Err *err) {
     Meter *m = &t->meter;
     m->conf = &t->c->train;
+    m->among = t->r->among;
     m->horizon = t->horizon;
     m->end = t->end;
     m->per_epoch = feed_updates_per_epoch(&t->feed);
@@ -398,11 +399,11 @@ static bool open_meter(Trainer *t, Err *err) {
 
 static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (!open_dir(t, err)) return false;
-    banner_parameters(t->c);
+    if (!t->r->brief) banner_parameters(t->c);
     banner_model(t->c);
     if (!open_data(t, err)) return false;
     meter_peak(&t->meter);
-    banner_machine(t->meter.peak);
+    if (!t->r->brief) banner_machine(t->meter.peak);
     if (!open_memory(t, err) || !open_state(t, err)) return false;
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
