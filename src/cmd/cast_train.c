@@ -96,24 +96,7 @@ static bool parse(Options *o, int argc, char **argv, bool *done, Err *err) {
     return true;
 }
 
-/* ---- the command line, as a shell reads it ---- */
-
-static void print_word(FILE *f, const char *word) {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        fputs(word, f);
-        return;
-    }
-    fputc('\'', f);
-    for (; *word; word++) {
-        if (*word == '\'')
-            fputs("'\\''", f);
-        else
-            fputc(*word, f);
-    }
-    fputc('\'', f);
-}
+/* ---- the command that goes on ---- */
 
 /* Whether argument i is --stop-at, which getopt_long lets people shorten; *words: it and its value.
  */
@@ -123,22 +106,17 @@ static bool is_stop_at(char *const *argv, int i, int *words) {
     return n >= strlen("--s") && !strncmp(argv[i], "--stop-at", n);
 }
 
-/* To be freed with the program. `whole`: with --stop-at, if it was given. Before getopt permutes
- * argv. */
-static char *command_line(int argc, char *const *argv, bool whole) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    REQUIRE(f, "out of memory");
-    for (int i = 0, words; i < argc; i++) {
-        if (!whole && is_stop_at(argv, i, &words)) {
-            i += words - 1;
-            continue;
+/* The command line without it, to be freed with the program. Before getopt permutes argv. */
+static char *without_stop_at(int argc, char *const *argv) {
+    char **rest = mem_alloc((size_t)argc, sizeof *rest);
+    int n = 0;
+    for (int i = 0, words; i < argc; i += words)
+        if (!is_stop_at(argv, i, &words)) {
+            words = 1;
+            rest[n++] = argv[i];
         }
-        if (i) fputc(' ', f);
-        print_word(f, argv[i]);
-    }
-    fclose(f);
+    char *text = option_command(n, rest);
+    mem_free(rest);
     return text;
 }
 
@@ -163,7 +141,7 @@ int main(int argc, char **argv) {
     Err err = {0};
     TrainEnd end = TRAIN_DONE;
     bool done = false;
-    char *command = command_line(argc, argv, true), *rest = command_line(argc, argv, false);
+    char *command = option_command(argc, argv), *rest = without_stop_at(argc, argv);
     o.request.command = command;
     bool ok = parse(&o, argc, argv, &done, &err);
     if (ok && !done) ok = train(&o, &end, &err);

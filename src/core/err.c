@@ -24,6 +24,12 @@ bool err_set(Err *err, int code, const char *fmt, ...) {
     mask_control(text);
     memcpy(err->text, text, sizeof text);
     err->code = code;
+    err->key[0] = '\0';
+    return false;
+}
+
+bool err_blame(Err *err, const char *key) {
+    snprintf(err->key, sizeof err->key, "%s", key);
     return false;
 }
 

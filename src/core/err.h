@@ -16,11 +16,15 @@
 typedef struct Err {
     int code;
     char text[1024];
+    char key[128]; /* the config key that is wrong whatever the others are; "": none */
 } Err;
 
 /* Writes the message (cut to fit) and returns false, so that callers write `return err_set(...)`.
  * err->text may be among the arguments; control characters other than newline become '?'. */
 bool err_set(Err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* After err_set: names the key. Returns false. */
+bool err_blame(Err *err, const char *key);
 
 /* Prints "program: text" to standard error and returns err->code, for main to return. */
 int err_report(const char *program, const Err *err);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+static char heading[128];
 static bool progress_open; /* a progress line stands on the terminal, without its newline */
 
 bool log_is_terminal(void) {
@@ -67,15 +68,18 @@ void log_progress(bool keep, const char *fmt, ...) {
         flockfile(stderr);
         /* Without line wrap: a line wider than the window could not be rewritten by '\r'. */
         fputs("\r\033[?7l", stderr);
+        fputs(heading, stderr);
         vfprintf(stderr, fmt, ap);
         fputs("\033[K\033[?7h", stderr);
         progress_open = true;
         funlockfile(stderr);
     } else {
-        print_line("", fmt, ap, "");
+        print_line(heading, fmt, ap, "");
     }
     va_end(ap);
 }
+
+void log_progress_heading(const char *text) { snprintf(heading, sizeof heading, "%s", text); }
 
 LogCount log_count_start(const char *what, const char *things) {
     const double now = clock_seconds();

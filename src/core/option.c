@@ -59,3 +59,33 @@ bool option_wrong(const char *program, int c, char *const *argv, int optind_now,
     return err_set(err, EX_USAGE, "%s: %s; '%s --help' says more", argv[optind_now - 1],
                    c == ':' ? "a value is missing" : "no such option", program);
 }
+
+void option_print_word(FILE *f, const char *word) {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fputs(word, f);
+        return;
+    }
+    fputc('\'', f);
+    for (; *word; word++) {
+        if (*word == '\'')
+            fputs("'\\''", f);
+        else
+            fputc(*word, f);
+    }
+    fputc('\'', f);
+}
+
+char *option_command(int argc, char *const *argv) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    REQUIRE(f, "out of memory");
+    for (int i = 0; i < argc; i++) {
+        if (i) fputc(' ', f);
+        option_print_word(f, argv[i]);
+    }
+    fclose(f);
+    return text;
+}

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "core/err.h"
 
@@ -18,6 +19,11 @@ bool option_real(const char *option, const char *text, double *out, Err *err);
 /* One of `words`: its place among them. */
 bool option_word(const char *option, const char *text, const char *const *words, int count,
                  int *out, Err *err);
+
+/* A word as a shell reads it, quoted where it must be; a whole command line, to be freed
+ * (getopt_long permutes argv). */
+void option_print_word(FILE *f, const char *word);
+char *option_command(int argc, char *const *argv);
 
 /* For getopt_long's ':' (a value is missing) and '?' (no such option), opterr being 0. */
 bool option_wrong(const char *program, int c, char *const *argv, int optind_now, Err *err);

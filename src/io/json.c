@@ -292,6 +292,21 @@ cJSON *json_read(const char *path, Err *err) {
     return NULL;
 }
 
+cJSON *json_at(const cJSON *root, const char *path) {
+    while (root) {
+        const size_t n = strcspn(path, ".");
+        char name[128];
+        if (n >= sizeof name) return NULL;
+        memcpy(name, path, n);
+        name[n] = '\0';
+        cJSON *item = cJSON_GetObjectItemCaseSensitive(root, name);
+        if (!path[n]) return item;
+        root = item;
+        path += n + 1;
+    }
+    return NULL;
+}
+
 static cJSON *parse_or_string(const char *value, int max_depth) {
     Err unused;
     cJSON *item = json_parse(value, strlen(value), JSON_MAX_BYTES, max_depth, "", &unused);

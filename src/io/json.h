@@ -24,6 +24,9 @@ cJSON *json_parse(const char *text, size_t len, size_t max_len, int max_depth, c
  * read, EX_CONFIG otherwise. */
 cJSON *json_read(const char *path, Err *err);
 
+/* The value at a dotted path, "model.attention.clusters"; NULL: there is none. */
+cJSON *json_at(const cJSON *root, const char *path);
+
 /* Sets the dotted path to `value`, creating objects on the way: "model.attention.clusters=32". The
  * value is JSON where it parses as JSON, else a string. EX_USAGE: no '=', an empty key, a path that
  * leads through something other than an object, nesting beyond 16, bad UTF-8. */

@@ -9,30 +9,16 @@
 
 #include "core/mem.h"
 #include "core/real.h"
+#include "io/file.h"
 #include "io/json.h"
 
 enum { DIGITS = sizeof(real) == 8 ? 17 : 9 }; /* enough to read the same number back */
-
-/* Writes all or nothing: what a failed write left behind is cut off again. False and errno. */
-static bool append(int fd, const char *data, size_t size) {
-    off_t start = lseek(fd, 0, SEEK_END);
-    for (size_t done = 0; done < size;) {
-        ssize_t n = write(fd, data + done, size - done);
-        if (n > 0) done += (size_t)n;
-        if (n > 0 || (n < 0 && errno == EINTR)) continue;
-        int why = n < 0 ? errno : EIO;
-        if (ftruncate(fd, start) != 0) why = errno;
-        errno = why;
-        return false;
-    }
-    return true;
-}
 
 static bool end_torn_line(int fd) {
     char last = '\n';
     off_t size = lseek(fd, 0, SEEK_END);
     if (size > 0 && pread(fd, &last, 1, size - 1) != 1) return false;
-    return last == '\n' || append(fd, "\n", 1);
+    return last == '\n' || file_append(fd, "\n", 1);
 }
 
 static bool failed(const char *path, int code, Err *err) {
@@ -95,5 +81,8 @@ void metrics_text(Metrics *m, const char *key, const char *value) {
 bool metrics_end(Metrics *m, Err *err) {
     fputs(ftell(m->line) == 0 ? "{}\n" : "}\n", m->line);
     fflush(m->line);
-    return append(m->fd, m->text, m->size) || failed(m->path, EX_IOERR, err);
+    return file_append(m->fd, m->text, m->size) || failed(m->path, EX_IOERR, err);
 }
+
+/* As good as the system can: a failure loses nothing as long as the power stays. */
+void metrics_sync(const Metrics *m) { fdatasync(m->fd); }

@@ -219,12 +219,13 @@ static bool unknown_key(const char *where, const char *prefix, const char *name,
     dotted(key, prefix, name);
     if (nearest) {
         dotted(other, prefix, nearest);
-        return err_set(err, EX_CONFIG, "%s: key '%s' is unknown; did you mean '%s'?", where, key,
-                       other);
+        err_set(err, EX_CONFIG, "%s: key '%s' is unknown; did you mean '%s'?", where, key, other);
+        return err_blame(err, key);
     }
     words_join(known, all, sizeof all);
-    return err_set(err, EX_CONFIG, "%s: key '%s' is unknown; %s%s", where, key,
-                   all[0] ? "the keys here are " : "there are none here", all);
+    err_set(err, EX_CONFIG, "%s: key '%s' is unknown; %s%s", where, key,
+            all[0] ? "the keys here are " : "there are none here", all);
+    return err_blame(err, key);
 }
 
 static bool bad_value(const char *where, const char *key, const ConfigKey *k, const cJSON *v,
@@ -235,9 +236,9 @@ static bool bad_value(const char *where, const char *key, const ConfigKey *k, co
     const char *nearest = cJSON_IsString(v) ? schema_nearest(v->valuestring, w.word) : NULL;
     describe(k, allowed);
     show(v, got);
-    return err_set(err, EX_CONFIG, "%s: key '%s' must be %s, got %s%s%s%s", where, key, allowed,
-                   got, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
-                   nearest ? "\"?" : "");
+    err_set(err, EX_CONFIG, "%s: key '%s' must be %s, got %s%s%s%s", where, key, allowed, got,
+            nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+    return err_blame(err, key);
 }
 
 static bool read_key(void *out, const ConfigKey *k, const cJSON *v, const char *where,
@@ -318,6 +319,7 @@ bool schema_not_among(const char *where, const char *key, const char *got, const
         const size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", words[i]);
     }
-    return err_set(err, EX_CONFIG, "%s: key '%s' must be one of %s, got \"%s\"%s%s%s", where, key,
-                   list, got, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    err_set(err, EX_CONFIG, "%s: key '%s' must be one of %s, got \"%s\"%s%s%s", where, key, list,
+            got, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return err_blame(err, key);
 }

@@ -36,6 +36,9 @@ static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
     const char *which = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "which"));
     for (int i = 0; i < RUN_TESTS; i++)
         if (which && !strcmp(which, names[i])) {
+            /* Tests of other weights: the test of the best, which comes second, is still to come.
+             */
+            if (i == RUN_LAST && r->test[i].step != line->step) r->tested[RUN_BEST] = false;
             r->test[i] = *line;
             return r->tested[i] = true;
         }
@@ -208,20 +211,7 @@ void run_free(Run *r) {
 
 /* ---- what it says ---- */
 
-const cJSON *run_key(const Run *r, const char *path) {
-    const cJSON *at = r->config;
-    while (at) {
-        const size_t n = strcspn(path, ".");
-        char name[128];
-        if (n >= sizeof name) return NULL;
-        memcpy(name, path, n);
-        name[n] = '\0';
-        at = cJSON_GetObjectItemCaseSensitive(at, name);
-        if (!path[n]) return at;
-        path += n + 1;
-    }
-    return NULL;
-}
+const cJSON *run_key(const Run *r, const char *path) { return json_at(r->config, path); }
 
 double run_number(const Run *r, const char *path, double other) {
     const cJSON *value = run_key(r, path);
@@ -249,9 +239,17 @@ int64_t run_updates(const Run *r) {
     return (int64_t)(run_number(r, "train.epochs", 0) * an_epoch);
 }
 
+/* Weights with a loss that is not finite are never the best. */
+static bool has_best(const Run *r) {
+    for (int i = 0; i < r->val.n; i++)
+        if (isfinite(r->val.line[i].value[RUN_LOSS])) return true;
+    return false;
+}
+
 bool run_done(const Run *r) {
     const int64_t updates = run_updates(r);
-    return r->tested[RUN_LAST] && updates > 0 && r->test[RUN_LAST].step >= updates;
+    return r->tested[RUN_LAST] && updates > 0 && r->test[RUN_LAST].step >= updates &&
+           (r->tested[RUN_BEST] || !has_best(r));
 }
 
 double run_samples_per_s(const Run *r) {

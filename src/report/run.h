@@ -62,7 +62,7 @@ const RunLine *run_best(const Run *r);
 /* The updates of the whole training. 0: not known yet, of a run in epochs that has written nothing.
  */
 int64_t run_updates(const Run *r);
-/* Whether it came to its end, final test included. */
+/* Whether it came to its end, both final tests included. */
 bool run_done(const Run *r);
 /* Training samples in a second, over the whole run; NaN: not known. */
 double run_samples_per_s(const Run *r);

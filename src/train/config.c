@@ -62,6 +62,8 @@ static const ConfigKey train_keys[] = {
      "updates between lines of metrics.jsonl"},
     {"save_minutes", KEY_REAL, AT(save_minutes), "5", 0.01, 1e6, NULL,
      "minutes between checkpoints, besides those at validations"},
+    {"tensorboard", KEY_BOOL, AT(tensorboard), "false", 0, 0, NULL,
+     "scalars for TensorBoard too, in the run's directory"},
     {0},
 };
 
@@ -213,7 +215,7 @@ static bool endless(const cJSON *config) {
 
 bool config_key_is_free(const char *key) {
     static const char *const keys[] = {"data.dir", "train.eval_every", "train.log_every",
-                                       "train.save_minutes"};
+                                       "train.save_minutes", "train.tensorboard"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(key, keys[i])) return true;
     return false;

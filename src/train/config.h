@@ -10,6 +10,7 @@
 typedef struct TrainConf {
     int epochs, steps, batch, accumulate, warmup, schedule, eval_every, log_every, lanes, seed;
     double lr, clip, save_minutes;
+    bool tensorboard;
     AdamwConf adamw;
 } TrainConf;
 
@@ -37,8 +38,8 @@ void config_free(Config *c);
 void config_run_dir(char *dir, size_t size, const char *path, char *const *overrides, int count);
 
 /* Whether a run of config `a` may go on under `b`. Keys that do not change what training computes
- * may differ: where the data lies, how often to report or evaluate, and, under a schedule without
- * an end, how long to train. err lists the keys that differ. */
+ * may differ: where the data lies, how and how often to report or evaluate, and, under a schedule
+ * without an end, how long to train. err lists the keys that differ. */
 bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err);
 
 /* Appends to `list` ("", or what is in it) the keys of a that differ in b and may not, behind

@@ -1,5 +1,7 @@
 #include "train/meter.h"
 
+#include <string.h>
+
 #include "core/lanes.h"
 #include "core/log.h"
 #include "core/peak.h"
@@ -30,6 +32,20 @@ static const char *format_rate(char *buf, size_t size, double x) {
     return buf;
 }
 
+/* The runs after this one take what this one takes in all, by their work. */
+static void show_place(const Meter *m, const State *s, const Work *w) {
+    const MeterAmong *a = m->among;
+    const double own =
+        (double)m->conf->batch * m->conf->accumulate * (double)m->end * (w->seconds / w->samples);
+    const double done = a->before + a->own * (double)s->update / (double)m->end;
+    const double left = seconds_left(m, s, w) + (a->own > 0 ? own * a->after / a->own : 0);
+    char text[96], time[32];
+    snprintf(text, sizeof text, "run %d of %d, sweep %.0f %%, %s left; ", a->number, a->count,
+             100 * done / (a->before + a->own + a->after),
+             format_duration(time, sizeof time, left));
+    log_progress_heading(text);
+}
+
 /* Speeds and means since the report before the last one: steadier than those of a few updates. */
 static void draw(Meter *m, const State *s, double lr, double norm, bool keep) {
     const Work w = work_sum(&m->now, &m->before);
@@ -37,6 +53,7 @@ static void draw(Meter *m, const State *s, double lr, double norm, bool keep) {
     const double n = t->samples + b->samples, flops = w.flops / w.seconds;
     const double loss = (t->loss + b->loss) / n;
     char left[32], samples[32], tokens[32], speed[32], losses[32];
+    if (m->among) show_place(m, s, &w);
     snprintf(losses, sizeof losses, loss < 1000 ? "%.3f" : "%.3g", loss);
     log_progress(keep,
                  "%lld/%lld ep %.2f  %s left  loss %s acc %.1f%%  lr %.1e |g| %.2g  "
@@ -60,19 +77,27 @@ static void show(Meter *m, const State *s, double lr, double norm) {
     if (keep) m->kept = now;
 }
 
-/* ---- metrics.jsonl ---- */
+/* ---- metrics.jsonl, and TensorBoard's ---- */
 
 static void begin(Meter *m, const char *kind, int64_t update) {
     metrics_begin(&m->file);
     metrics_text(&m->file, "kind", kind);
     metrics_int(&m->file, "step", update);
     metrics_real(&m->file, "epoch", (double)update / (double)m->per_epoch);
+    events_begin(&m->events, update);
+}
+
+/* For both; "train/loss" is "loss" in the line of kind "train". */
+static void scalar(Meter *m, const char *tag, double value) {
+    metrics_real(&m->file, strchr(tag, '/') + 1, value);
+    events_scalar(&m->events, tag, value);
 }
 
 /* A full disk does not stop training; it is told once. */
 static void end(Meter *m) {
     Err err;
-    const bool ok = metrics_end(&m->file, &err);
+    bool ok = metrics_end(&m->file, &err);
+    ok = events_end(&m->events, &err) && ok;
     if (!ok && !m->failing) log_warn("%s; training goes on, later lines are tried", err.text);
     m->failing = !ok;
 }
@@ -84,11 +109,11 @@ static void report(Meter *m, State *s, double lr) {
     const Usage usage = usage_read();
     if (usage.own > m->most_own) m->most_own = usage.own;
     begin(m, "train", s->update);
-    metrics_real(&m->file, "loss", t->loss / t->samples);
-    metrics_real(&m->file, "accuracy", t->correct / t->samples);
-    metrics_real(&m->file, "lr", lr);
-    metrics_real(&m->file, "grad_norm", t->norm / t->updates);
-    metrics_real(&m->file, "samples_per_s", w->samples / w->seconds);
+    scalar(m, "train/loss", t->loss / t->samples);
+    scalar(m, "train/accuracy", t->correct / t->samples);
+    scalar(m, "train/lr", lr);
+    scalar(m, "train/grad_norm", t->norm / t->updates);
+    scalar(m, "train/samples_per_s", w->samples / w->seconds);
     metrics_real(&m->file, "tokens_per_s", w->tokens / w->seconds);
     metrics_real(&m->file, "gflops", gflops);
     metrics_real(&m->file, "peak_share", gflops / m->peak);
@@ -119,18 +144,19 @@ void meter_peak(Meter *m) {
 
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds) {
     begin(m, "val", update);
-    metrics_real(&m->file, "accuracy", score->accuracy);
-    metrics_real(&m->file, "loss", score->loss);
+    scalar(m, "val/accuracy", score->accuracy);
+    scalar(m, "val/loss", score->loss);
     metrics_int(&m->file, "count", count);
     metrics_real(&m->file, "seconds", seconds);
     end(m);
 }
 
 void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count) {
+    const bool last = strcmp(which, "last") == 0;
     begin(m, "test", update);
     metrics_text(&m->file, "which", which);
-    metrics_real(&m->file, "accuracy", score->accuracy);
-    metrics_real(&m->file, "loss", score->loss);
+    scalar(m, last ? "test_last/accuracy" : "test_best/accuracy", score->accuracy);
+    scalar(m, last ? "test_last/loss" : "test_best/loss", score->loss);
     metrics_int(&m->file, "count", count);
     end(m);
 }

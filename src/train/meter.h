@@ -18,10 +18,15 @@
  * The file is only ever appended to. A run that goes on from a checkpoint writes again what came
  * after it, and a finished run that is called again tests again: readers take the last line of each
  * kind and step (of tests: each `which`), and leave out lines that a crash tore.
+ *
+ * With train.tensorboard the same is in event files (io/events.h), as train/loss, train/accuracy,
+ * train/lr, train/grad_norm, train/samples_per_s, val/accuracy, val/loss, test_last/accuracy and so
+ * on.
  */
 #ifndef TRAIN_METER_H
 #define TRAIN_METER_H
 
+#include "io/events.h"
 #include "io/metrics.h"
 #include "train/config.h"
 #include "train/state.h"
@@ -30,9 +35,17 @@ typedef struct Work {
     double seconds, samples, tokens, flops; /* flops: of forward and backward */
 } Work;
 
+/* A run among several that are made one after the other: its place heads the progress line. */
+typedef struct MeterAmong {
+    int number, count;         /* "run 3 of 10" */
+    double before, own, after; /* work of the runs before, of this one, of those after: any unit */
+} MeterAmong;
+
 typedef struct Meter {
     Metrics file;
+    Events events; /* closed without train.tensorboard */
     const TrainConf *conf;
+    const MeterAmong *among;         /* NULL: a run alone */
     int64_t horizon, end, per_epoch; /* end: the last update that this process will make */
     double passes_left;              /* samples of evaluations up to the end; the caller keeps it */
     double peak;                     /* GFLOP/s */

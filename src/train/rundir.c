@@ -1,9 +1,7 @@
 #include "train/rundir.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,39 +28,6 @@ bool rundir_name(RunDir *r, const char *dir, Err *err) {
            place(r->lock_file, dir, "lock", err);
 }
 
-/* Says who holds the lock, as far as the file tells. */
-static bool in_use(const RunDir *r, int fd, Err *err) {
-    char who[128] = "";
-    ssize_t n = pread(fd, who, sizeof who - 1, 0);
-    who[n > 0 ? n : 0] = '\0';
-    who[strcspn(who, "\n")] = '\0';
-    return err_set(err, EX_CANTCREAT, "%s: is in use by %s; wait for it, or use another --out",
-                   r->dir, *who ? who : "another process");
-}
-
-static bool take_lock(RunDir *r, Err *err) {
-    int fd = open(r->lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return err_set(err, EX_CANTCREAT, "%s: cannot be written: %s", r->lock_file,
-                       strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno == EWOULDBLOCK) {
-            in_use(r, fd, err);
-            close(fd);
-            return false;
-        }
-        log_warn("%s: no locks here (%s): make sure that no other process uses this directory",
-                 r->dir, strerror(errno));
-    }
-    char who[128] = "", host[64] = "?";
-    gethostname(host, sizeof host - 1);
-    int n = snprintf(who, sizeof who, "process %ld on %s\n", (long)getpid(), host);
-    /* Only for people: nothing is lost if it cannot be written. */
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, who, (size_t)n, 0) != n) errno = 0;
-    r->lock = fd;
-    return true;
-}
-
 /* Writes as many bytes as a checkpoint has, and takes them away again. */
 static bool try_room(const RunDir *r, size_t bytes, Err *err) {
     static const char zeros[1 << 16];
@@ -80,7 +45,9 @@ static bool try_room(const RunDir *r, size_t bytes, Err *err) {
 }
 
 bool rundir_open(RunDir *r, size_t bytes, Err *err) {
-    return file_make_dirs(r->dir, err) && take_lock(r, err) && try_room(r, bytes, err);
+    if (!file_make_dirs(r->dir, err)) return false;
+    r->lock = file_lock(r->lock_file, r->dir, 0, err);
+    return r->lock >= 0 && try_room(r, bytes, err);
 }
 
 void rundir_close(RunDir *r) {

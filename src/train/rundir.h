@@ -3,6 +3,7 @@
  *   config.json         the resolved config
  *   env.json            what computes: version, compiler, flags, processor, BLAS, threads
  *   metrics.jsonl       a line a report (train/meter.h)
+ *   events.out.tfevents.*   the same for TensorBoard, with train.tensorboard
  *   last.safetensors    the state to go on from (train/state.h)
  *   best.safetensors    the state that did best in validation
  *   lock                held by the process at work

@@ -1,9 +1,19 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "train/stop.h"
 
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 
+#include "core/err.h"
+
+/* What this process caught itself; and what is shared with others, once stop_share was called. */
 static volatile sig_atomic_t caught;
+typedef struct Asked {
+    volatile sig_atomic_t signal;
+    volatile sig_atomic_t listening; /* the child has called stop_on_signals */
+} Asked;
+static Asked alone, *asked = &alone;
 
 static const struct {
     int number;
@@ -17,7 +27,7 @@ static void on_signal(int number) {
         signal(number, SIG_DFL);
         raise(number);
     }
-    caught = number;
+    caught = asked->signal = number;
 }
 
 void stop_ignore_write_signals(void) {
@@ -32,10 +42,30 @@ void stop_on_signals(void) {
         if (sigaction(signals[i].number, NULL, &was) == 0 && was.sa_handler == SIG_IGN) continue;
         sigaction(signals[i].number, &act, NULL);
     }
+    asked->listening = 1;
 }
+
+void stop_share(void) {
+    void *p = mmap(NULL, sizeof *asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(p != MAP_FAILED, "no page of memory to share");
+    asked = p;
+    *asked = alone;
+}
+
+void stop_in_child(void) {
+    for (int i = 0; i < SIGNALS; i++) {
+        struct sigaction was;
+        if (sigaction(signals[i].number, NULL, &was) == 0 && was.sa_handler == on_signal)
+            signal(signals[i].number, SIG_DFL);
+    }
+    caught = 0;
+}
+
+void stop_no_child(void) { asked->listening = 0; }
+bool stop_child_listens(void) { return asked->listening; }
 
 const char *stop_asked(void) {
     for (int i = 0; i < SIGNALS; i++)
-        if (caught == signals[i].number) return signals[i].name;
+        if (asked->signal == signals[i].number) return signals[i].name;
     return NULL;
 }

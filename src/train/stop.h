@@ -4,6 +4,8 @@
 #ifndef TRAIN_STOP_H
 #define TRAIN_STOP_H
 
+#include <stdbool.h>
+
 /* At the start of the program: a reader of our output that goes away, or a limit on file sizes, is
  * an error of the write and not the end of the program. */
 void stop_ignore_write_signals(void);
@@ -11,6 +13,16 @@ void stop_ignore_write_signals(void);
 /* From here on, signals set the flag. Those that were ignored when the program started (nohup, a
  * shell's background job) stay so. */
 void stop_on_signals(void);
+
+/* The flag becomes one with that of processes that are forked from here on: a signal to any asks
+ * all. A process's second signal still is its own second. */
+void stop_share(void);
+/* In such a process, before anything else: signals have their usual effect again, until it calls
+ * stop_on_signals. */
+void stop_in_child(void);
+/* Whether the process forked last looks at the flag by now. Before the fork, stop_no_child. */
+bool stop_child_listens(void);
+void stop_no_child(void);
 
 /* "SIGTERM" if that has come, else NULL. */
 const char *stop_asked(void);

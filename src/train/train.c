@@ -37,6 +37,7 @@ typedef struct Trainer {
 /* A failure is told at once, and tried again in a while. */
 static bool save(Trainer *t, Err *err) {
     double wait = t->c->train.save_minutes * 60;
+    metrics_sync(&t->meter.file);
     t->saved = state_save(&t->state, t->c->resolved, t->dir.last, err);
     if (!t->saved) {
         log_warn("the state of update %lld is NOT saved: %s", (long long)t->state.update,
@@ -387,21 +388,23 @@ static bool open_dir(Trainer *t, Err *err) {
 static bool open_meter(Trainer *t, Err *err) {
     Meter *m = &t->meter;
     m->conf = &t->c->train;
+    m->among = t->r->among;
     m->horizon = t->horizon;
     m->end = t->end;
     m->per_epoch = feed_updates_per_epoch(&t->feed);
     m->passes_left = passes_left(t);
     return history_seconds(t->dir.metrics, t->state.update, &m->seconds, err) &&
-           metrics_open(&m->file, t->dir.metrics, err);
+           metrics_open(&m->file, t->dir.metrics, err) &&
+           (!m->conf->tensorboard || events_open(&m->events, t->dir.dir, t->state.update, err));
 }
 
 static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (!open_dir(t, err)) return false;
-    banner_parameters(t->c);
+    if (!t->r->brief) banner_parameters(t->c);
     banner_model(t->c);
     if (!open_data(t, err)) return false;
     meter_peak(&t->meter);
-    banner_machine(t->meter.peak);
+    if (!t->r->brief) banner_machine(t->meter.peak);
     if (!open_memory(t, err) || !open_state(t, err)) return false;
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
@@ -410,11 +413,12 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
 }
 
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err) {
-    Trainer t = {.c = c, .r = r, .dir.lock = -1, .meter.file.fd = -1};
+    Trainer t = {.c = c, .r = r, .dir.lock = -1, .meter = {.file.fd = -1, .events.fd = -1}};
     *end = TRAIN_DONE;
     const bool ok = start(&t, end, err);
     log_progress_end();
     metrics_close(&t.meter.file);
+    events_close(&t.meter.events);
     engine_close(&t.engine);
     arena_close(&t.memory);
     feed_close(&t.feed);

@@ -8,12 +8,15 @@
 #define TRAIN_TRAIN_H
 
 #include "train/config.h"
+#include "train/meter.h"
 
 typedef struct TrainRequest {
-    const char *dir;     /* the run's */
-    const char *command; /* how this program was called: kept in env.json */
-    int stop_at;         /* the update after which to stop; 0: the horizon */
-    bool dry_run;        /* print what the start prints, and touch nothing */
+    const char *dir;         /* the run's */
+    const char *command;     /* how this program was called: kept in env.json */
+    int stop_at;             /* the update after which to stop; 0: the horizon */
+    bool dry_run;            /* print what the start prints, and touch nothing */
+    bool brief;              /* without the tables of parameters and of the machine */
+    const MeterAmong *among; /* NULL: a run alone */
 } TrainRequest;
 
 typedef enum TrainEnd { TRAIN_DONE, TRAIN_STOPPED } TrainEnd; /* at the horizon, or at stop_at */

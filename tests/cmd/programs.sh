@@ -1,6 +1,6 @@
 #!/bin/bash
-# cast_step, cast_data and cast_bench from the command line: what they promise, and what they refuse. cast_train has
-# scripts of its own.
+# cast_step, cast_data and cast_bench from the command line: what they promise, and what they refuse. cast_train and
+# cast_sweep have scripts of their own.
 set -u
 . tests/training.sh
 cat >"$tmp/tiny.json" <<END
@@ -9,7 +9,7 @@ cat >"$tmp/tiny.json" <<END
              "attention": { "clusters": 4 } },
   "train": { "batch": 2, "lr": 1e-3 } }
 END
-for program in cast_train cast_step cast_data cast_bench; do
+for program in cast_train cast_sweep cast_step cast_data cast_bench; do
     expect 0 "^usage: $program" "$program --help" "$bin/$program" --help
     expect 0 "^$program [0-9]+\.[0-9]+\.[0-9]+" "$program --version" "$bin/$program" --version
 done

@@ -48,6 +48,26 @@ bash -c "$(sed -n 's/^to go on: //p' "$tmp/out")" >"$tmp/log" 2>&1
 [ "$(hash_of "$tmp/it's here")" = "$whole" ]
 result $? "that command goes on, quotes and all" "$tmp/log"
 
+# TensorBoard's files change nothing: a run may begin with them and go on without.
+events() { find "$1" -name 'events.out.tfevents.*' | wc -l; }
+expect 0 'stopped|to go on' "a run with TensorBoard's files" \
+    "${train[@]}" train.tensorboard=true --stop-at 7 --out "$tmp/board"
+check "has one" test "$(events "$tmp/board")" = 1
+check "with scalars of training" grep -aq 'train/grad_norm' "$tmp"/board/events.*
+expect 0 'resuming at update 7' "goes on with another" "${train[@]}" train.tensorboard=true --out "$tmp/board" --stop-at 12
+check "file" test "$(events "$tmp/board")" = 2
+expect 0 'resuming at update 12' "and without" "${train[@]}" --out "$tmp/board"
+check "to the same bits" test "$(hash_of "$tmp/board")" = "$whole"
+check "others have none" test "$(events "$tmp/whole") $(events "$tmp/board")" = "0 2"
+board=("$bin/cast_train" "$tmp/tiny.json" train.tensorboard=true --out "$tmp/boards")
+"${board[@]}" --stop-at 11 >"$tmp/out" 2>&1
+"${board[@]}" >>"$tmp/out" 2>&1
+if python3 -c 'import tensorboard' 2>/dev/null; then
+    check "TensorBoard reads what metrics.jsonl has" scripts/check_tensorboard.py "$tmp/boards"
+else
+    echo "ok # SKIP TensorBoard is not installed: its own reader does not check event files"
+fi
+
 "${long[@]}" --out "$tmp/reference" >"$tmp/log" 2>&1
 result $? "a longer run" "$tmp/log"
 reference=$(hash_of "$tmp/reference")

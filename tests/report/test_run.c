@@ -101,6 +101,22 @@ static void test_end(void **state) {
     r = read_run(TRAIN(5, 2, 1) TEST(20, "last", 0.5), false);
     assert_true(run_done(&r));
     run_free(&r);
+    /* Where there is a best, its test comes second. */
+    r = read_run(TRAIN(5, 2, 1) VAL(10, 0.5, 1) TEST(20, "last", 0.5), false);
+    assert_false(run_done(&r));
+    run_free(&r);
+    r = read_run(TRAIN(5, 2, 1) VAL(10, 0.5, 1) TEST(20, "last", 0.5) TEST(10, "best", 0.5), false);
+    assert_true(run_done(&r));
+    run_free(&r);
+    /* A best of before the run was made longer is not that of now. */
+    r = read_run(TRAIN(5, 2, 1) VAL(10, 0.5, 1) TEST(10, "last", 0.5) TEST(10, "best", 0.5)
+                     TEST(20, "last", 0.5),
+                 false);
+    assert_false(run_done(&r));
+    run_free(&r);
+    r = read_run(TRAIN(5, 2, 1) VAL(10, 0.5, null) TEST(20, "last", 0.5), false);
+    assert_true(run_done(&r));
+    run_free(&r);
 }
 
 static void test_damaged_lines(void **state) {

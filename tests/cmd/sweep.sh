@@ -1,0 +1,178 @@
+#!/bin/bash
+# cast_sweep from outside: killed and stopped at any moment it ends as if it had not been; what fails holds up no other
+# run; several sweeps in one directory; jobs for Slurm.
+set -u
+. tests/training.sh
+make_data "$tmp/data" listops 24 6 6 30
+cat >"$tmp/tiny.json" <<END
+{ "task": "listops", "data": { "dir": "$tmp/data" },
+  "model": { "depth": 1, "heads": 2, "d": 8, "d_ff": 8, "d_emb": 8, "max_length": 30,
+             "attention": { "clusters": 3 } },
+  "train": { "steps": 600, "batch": 3, "lr": 5e-3, "log_every": 5, "eval_every": 100, "save_minutes": 0.01 } }
+END
+sweep=("$bin/cast_sweep" "$tmp/tiny.json" "model.attention.clusters=2,3" --seeds 1..2 --threads 1)
+runs=("clusters=2,seed=1" "clusters=3,seed=1" "clusters=2,seed=2" "clusters=3,seed=2")
+
+# Everything but times, speeds and memory, of each step the last line.
+metrics_of() {
+    sed -E 's/, "(samples_per_s|tokens_per_s|gflops|peak_share|seconds|rss_mb|mapped_mb)": [^,}]*//g' "$1/metrics.jsonl" |
+        awk -F '[,:]' '{ line[$2 $4 ($7 ~ /which/ ? $8 : "")] = $0 } END { for (key in line) print line[key] }' | sort
+}
+lines() { cat "$1"/*/metrics.jsonl 2>/dev/null | wc -l; }
+# Waits until a sweep has written so many lines, or has ended.
+until_lines() { # until_lines DIR LINES PID
+    while kill -0 "$3" 2>/dev/null && [ "$(lines "$1")" -lt "$2" ]; do sleep 0.01; done
+}
+
+# ---- what it does and leaves ----
+
+expect 0 '^usage: cast_sweep' "help" "$bin/cast_sweep" --help
+expect 0 '^    3    clusters=2,seed=2  to be run' "a dry run lists the runs" "${sweep[@]}" --out "$tmp/whole" --dry-run
+check "and touches nothing" test ! -e "$tmp/whole"
+expect 0 'run 2 of 4, sweep [0-9]+ %, .* left; [0-9]+/600 ' "sweeps, and tells how far it is" \
+    "${sweep[@]}" --out "$tmp/whole"
+check "and what comes next" grep -q "cast_report $tmp/whole$" "$tmp/out"
+check "no terminal codes in a log" test -z "$(tr -d '[:print:]\n' <"$tmp/out")"
+check "a directory a run" test "$(cd "$tmp/whole" && echo */)" = \
+    "clusters=2,seed=1/ clusters=2,seed=2/ clusters=3,seed=1/ clusters=3,seed=2/"
+check "sweep.json says what was swept" grep -q '"model.attention.clusters": \[2, 3\]' "$tmp/whole/sweep.json"
+"$bin/cast_train" "$tmp/tiny.json" model.attention.clusters=3 train.seed=2 --out "$tmp/alone" --threads 1 >"$tmp/log" 2>&1
+[ "$(hash_of "$tmp/alone")" = "$(hash_of "$tmp/whole/${runs[3]}")" ]
+result $? "a run is that of cast_train" "$tmp/log"
+was=$(lines "$tmp/whole")
+expect 0 '4 runs, 4 done' "called again, all is done" "${sweep[@]}" --out "$tmp/whole"
+check "and nothing is tested again" test "$(lines "$tmp/whole")" = "$was"
+
+# ---- stop and go ----
+
+same_as_whole() { # same_as_whole DIR
+    local run
+    for run in "${runs[@]}"; do
+        [ "$(hash_of "$1/$run")" = "$(hash_of "$tmp/whole/$run")" ] || { echo "$run: other weights"; return 1; }
+        diff <(metrics_of "$tmp/whole/$run") <(metrics_of "$1/$run") || return 1
+    done
+}
+
+# Killed five times, at random moments of its first five eighths: the process alone, all its processes, and by SIGTERM.
+hit=0
+for ((i = 0; i < 5; i++)); do
+    setsid "${sweep[@]}" --out "$tmp/killed" >"$tmp/killed.log" 2>&1 &
+    pid=$!
+    until_lines "$tmp/killed" $((was * i / 8 + RANDOM % (was / 8))) $pid
+    sleep 0.00$((RANDOM % 10))
+    case $i in
+    0 | 3) kill -KILL $pid ;;
+    1 | 4) kill -KILL -- -$pid ;;
+    *) kill -TERM $pid ;;
+    esac 2>/dev/null && hit=$((hit + 1))
+    wait $pid 2>/dev/null
+    status=$?
+    [ $i = 2 ] || continue
+    [ $status -eq 75 ] && grep -q "^to go on: .*cast_sweep .*--out $tmp/killed$" "$tmp/killed.log"
+    result $? "SIGTERM: status 75, and how to go on" "$tmp/killed.log"
+done
+check "five times" test $hit = 5
+expect 0 '4 of 4 runs are done' "the same command goes on" "${sweep[@]}" --out "$tmp/killed"
+check "to the same weights and metrics" same_as_whole "$tmp/killed"
+check "and nothing is left over" test -z "$(find "$tmp/killed" -name '*.tmp.*')"
+
+# Ctrl-C comes to all processes, and must not count twice.
+set -m
+"${sweep[@]}" --out "$tmp/keys" >"$tmp/out" 2>&1 &
+pid=$!
+set +m
+until_lines "$tmp/keys" 20 $pid
+kill -INT -- -$pid
+wait $pid
+[ $? -eq 75 ] && grep -q 'SIGINT: stopped after update [0-9]* of 600, which is saved' "$tmp/out"
+result $? "Ctrl-C saves" "$tmp/out"
+
+# ---- what fails ----
+
+expect 64 'which CONFIG' "no config" "$bin/cast_sweep"
+expect 64 'out DIR is missing' "no directory" "$bin/cast_sweep" "$tmp/tiny.json"
+expect 64 'there are 4 runs' "a run that is none" "${sweep[@]}" --out "$tmp/x" --only 5
+expect 78 "'model.depht' is unknown; did you mean" "a misspelt key" "${sweep[@]}" model.depht=1,2 --out "$tmp/x"
+expect 66 'nowhere.json' "a missing config" "$bin/cast_sweep" "$tmp/nowhere.json" --out "$tmp/x"
+check "leave nothing" test ! -e "$tmp/x"
+expect 78 'another config: train.batch \(3, now 4\)' "another base config" "${sweep[@]}" train.batch=4 --out "$tmp/whole"
+expect 73 'is the directory of a run' "a run's directory" "${sweep[@]}" --out "$tmp/whole/${runs[0]}"
+expect 73 'tiny.json: cannot be created' "a directory below a file" "${sweep[@]}" --out "$tmp/tiny.json/x"
+
+bad=("$bin/cast_sweep" "$tmp/tiny.json" "model.heads=2,3" "train.lr=1000,5e-3" train.weight_decay=10 train.steps=60
+    --out "$tmp/bad" --threads 1)
+expect 1 '^failed   run 1, heads=2,lr=1000: update [0-9]+: loss .* not finite' "a run whose numbers are not finite" "${bad[@]}"
+check "a combination that cannot be" grep -q '^failed   run 3, heads=3,lr=1000: .* must divide model.d = 8' "$tmp/out"
+check "hold up no other" grep -q '1 of 4 runs are done' "$tmp/out"
+check "and may be tried again" grep -q '^to try again what failed: ' "$tmp/out"
+expect 1 '4 runs, 1 done, 1 begun, 2 cannot be run' "fail again" "${bad[@]}"
+
+"${sweep[@]}" --out "$tmp/child" >"$tmp/out" 2>&1 &
+pid=$!
+until_lines "$tmp/child" 20 $pid
+kill -KILL "$(sed -n 's/^process \([0-9]*\) .*/\1/p' "$tmp/child/${runs[0]}/lock")"
+wait $pid
+[ $? -eq 1 ] && grep -q '^failed   run 1, .* signal 9' "$tmp/out" && grep -q '3 of 4 runs are done' "$tmp/out"
+result $? "a run that is killed ends alone" "$tmp/out"
+expect 0 '4 of 4 runs are done' "and goes on with the next call" "${sweep[@]}" --out "$tmp/child"
+check "to the same weights and metrics" same_as_whole "$tmp/child"
+
+# ---- more of the same ----
+
+cp -r "$tmp/whole" "$tmp/more"
+more=("$bin/cast_sweep" "$tmp/tiny.json" --out "$tmp/more" --threads 1)
+expect 0 '12 runs, 4 done' "more values and another key" \
+    "${more[@]}" model.attention.clusters=2,3,4 train.lr=0.005,0.001 --seeds 1,2 --dry-run
+expect 64 "'train.lr' is given twice" "the same key twice" "${more[@]}" train.lr=0.005 train.lr=0.001
+expect 0 '2 runs, 1 done' "extends what is there" "${more[@]}" model.attention.clusters=3,4 --seeds 1
+check "and says so" grep -q '"model.attention.clusters": \[2, 3, 4\]' "$tmp/more/sweep.json"
+check "in a directory of its own" test -e "$tmp/more/clusters=4,seed=1/last.safetensors"
+(
+    exec 9>"$tmp/more/lock"
+    flock 9
+    expect 73 'is in use by' "a sweep at work in the same directory" "${more[@]}" model.attention.clusters=3,4
+)
+
+# ---- Slurm ----
+
+odd="$tmp/it's here"
+expect 0 "sbatch $tmp/job.sh" "writes a job script" "${sweep[@]}" --out "$odd" --slurm "$tmp/job.sh"
+check "that bash reads" bash -n "$tmp/job.sh"
+if command -v shellcheck >/dev/null; then
+    check "and shellcheck" shellcheck "$tmp/job.sh"
+else
+    echo "ok # SKIP shellcheck is not installed: it does not check the job script"
+fi
+check "a task a run" grep -qx '#SBATCH --array=1-4' "$tmp/job.sh"
+check "with time to save" grep -qx '#SBATCH --signal=TERM@120' "$tmp/job.sh"
+check "queued again" grep -qx '#SBATCH --requeue' "$tmp/job.sh"
+check "without running anything" test ! -e "$odd/${runs[0]}"
+expect 0 'sbatch' "another, of runs of which some cannot be" \
+    "$bin/cast_sweep" "$tmp/tiny.json" model.heads=2,3,4,8 --out "$tmp/some" --slurm "$tmp/some.sh"
+check "leaves these out" grep -qx '#SBATCH --array=1,3-4' "$tmp/some.sh"
+
+# srun that stops its step as Slurm does before the time is up, and scontrol that tells what it is asked.
+mkdir "$tmp/slurm"
+cat >"$tmp/slurm/srun" <<'END'
+#!/bin/bash
+while [[ $1 = --* ]]; do shift; done
+"$@" &
+pid=$!
+until [ -s "$METRICS" ] || ! kill -0 $pid; do sleep 0.01; done
+kill -TERM $pid
+wait $pid
+END
+printf '#!/bin/bash\necho "$@"\n' >"$tmp/slurm/scontrol"
+chmod +x "$tmp"/slurm/*
+PATH=$tmp/slurm:$PATH METRICS=$odd/${runs[1]}/metrics.jsonl SLURM_JOB_ID=78 SLURM_ARRAY_JOB_ID=77 SLURM_ARRAY_TASK_ID=2 \
+    expect 75 '^requeue 77_2$' "a task that has to stop is queued again" "$tmp/job.sh"
+for task in 4 2 1 3; do
+    (cd / && SLURM_ARRAY_TASK_ID=$task "$tmp/job.sh") >"$tmp/log$task" 2>&1 &
+    tasks[task]=$!
+done
+for task in 4 2 1 3; do
+    wait "${tasks[task]}"
+    result $? "task $task, beside the others" "$tmp/log$task"
+done
+check "make the same weights and metrics" same_as_whole "$odd"
+SLURM_ARRAY_TASK_ID=3 expect 0 '4 runs, 4 done' "a task whose run is done" "$tmp/job.sh"
