@@ -98,21 +98,32 @@ static void test_axes(void **state) {
     close_all(&m);
 }
 
-static void test_smoothing(void **state) {
-    (void)state;
+/* A run of 200 lines whose losses are those of `loss`. */
+static Curve smoothed(const char *name, double (*loss)(int step)) {
     char text[200 * 64] = "";
     Curve c;
     for (int i = 1; i <= 200; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text),
-                 "{\"kind\": \"train\", \"step\": %d, \"loss\": %d}\n", i, i == 100 ? 9 : 0);
-    scratch_mkdir("smooth");
-    make_run("smooth/a", CONFIG, text);
-    Made m = read_all("smooth");
+                 "{\"kind\": \"train\", \"step\": %d, \"loss\": %g}\n", i, loss(i));
+    make_run(name, CONFIG, text);
+    Made m = read_all(name);
     curve_train(&c, m.g.group, RUN_LOSS, CURVE_STEPS, CURVE_RANGE);
+    close_all(&m);
     assert_int_equal(c.n, 200);
+    return c;
+}
+
+static double peak(int step) { return step == 100 ? 9 : 0; }
+static double slope(int step) { return step; }
+
+static void test_smoothing(void **state) {
+    (void)state;
+    Curve c = smoothed("peak", peak);
     for (int i = 0; i < 200; i++) assert_true(near(c.point[i].y, abs(i - 99) <= 4 ? 1 : 0));
     curve_free(&c);
-    close_all(&m);
+    c = smoothed("slope", slope); /* a straight line stays, to its ends */
+    for (int i = 0; i < 200; i++) assert_true(near(c.point[i].y, i + 1));
+    curve_free(&c);
 }
 
 static void test_nothing_to_plot(void **state) {
