@@ -70,7 +70,8 @@ library cblas.h openblas || lacks "OpenBLAS (cblas.h)" libopenblas-openmp-dev
 library cjson/cJSON.h cjson || lacks "cJSON (cjson/cJSON.h)" libcjson-dev
 library png.h png || lacks "libpng (png.h)" libpng-dev
 library zlib.h z || lacks "zlib (zlib.h)" zlib1g-dev
-library libxsmm.h xsmm || optional=libxsmm-dev
+library libxsmm.h xsmm || optional=' libxsmm-dev'
+command -v gnuplot >/dev/null || optional="$optional gnuplot-nox"
 if in_set test lint; then
     library cmocka.h cmocka || lacks "cmocka (cmocka.h)" libcmocka-dev
 fi
@@ -122,9 +123,11 @@ if [ -z "$missing$optional" ]; then
     echo "deps: everything is installed already"
     exit 0
 fi
-echo "deps: installing with ${sudo:+sudo }apt-get:$missing${optional:+ and, if there is one, $optional}"
+echo "deps: installing with ${sudo:+sudo }apt-get:$missing${optional:+ and, where there are such,$optional}"
 $sudo apt-get update -q
-if [ -n "$optional" ] && apt-cache show "$optional" >/dev/null 2>&1; then missing="$missing $optional"; fi
+for package in $optional; do
+    if apt-cache show "$package" >/dev/null 2>&1; then missing="$missing $package"; fi
+done
 # shellcheck disable=SC2086 # a list of words
 [ -z "$missing" ] || $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing
 "$0" check "$set"
