@@ -10,12 +10,15 @@
 
 typedef struct Bytes {
     unsigned char *data;
-    size_t size;
+    size_t size, room;
 } Bytes;
 
 static inline unsigned char *bytes_add(Bytes *b, const void *data, size_t size) {
-    b->data = realloc(b->data, b->size + size + 1);
-    if (!b->data) abort();
+    if (b->room <= b->size + size) {
+        b->room = 2 * (b->size + size) + 1; /* sanitizers copy all of it every time */
+        b->data = realloc(b->data, b->room);
+        if (!b->data) abort();
+    }
     unsigned char *to = b->data + b->size;
     if (data)
         memcpy(to, data, size);
