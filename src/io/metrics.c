@@ -83,3 +83,6 @@ bool metrics_end(Metrics *m, Err *err) {
     fflush(m->line);
     return file_append(m->fd, m->text, m->size) || failed(m->path, EX_IOERR, err);
 }
+
+/* As good as the system can: a failure loses nothing as long as the power stays. */
+void metrics_sync(const Metrics *m) { fdatasync(m->fd); }

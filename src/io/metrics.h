@@ -33,5 +33,7 @@ void metrics_real(Metrics *m, const char *key, double value);
 void metrics_text(Metrics *m, const char *key, const char *value);
 /* Writes the line (EX_IOERR). On failure the file is as before, and the next line may be tried. */
 bool metrics_end(Metrics *m, Err *err);
+/* Before a checkpoint is written: lines up to here outlast a loss of power where it does. */
+void metrics_sync(const Metrics *m);
 
 #endif

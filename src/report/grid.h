@@ -7,7 +7,7 @@
 
 #include "core/err.h"
 
-enum { GRID_MOST_RUNS = 100000, GRID_NAME_SIZE = 256 };
+enum { GRID_MOST_RUNS = 10000, GRID_NAME_SIZE = 256 };
 
 typedef struct GridKey {
     char *key;

@@ -37,6 +37,7 @@ typedef struct Trainer {
 /* A failure is told at once, and tried again in a while. */
 static bool save(Trainer *t, Err *err) {
     double wait = t->c->train.save_minutes * 60;
+    metrics_sync(&t->meter.file);
     t->saved = state_save(&t->state, t->c->resolved, t->dir.last, err);
     if (!t->saved) {
         log_warn("the state of update %lld is NOT saved: %s", (long long)t->state.update,
