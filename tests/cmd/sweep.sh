@@ -8,7 +8,7 @@ cat >"$tmp/tiny.json" <<END
 { "task": "listops", "data": { "dir": "$tmp/data" },
   "model": { "depth": 1, "heads": 2, "d": 8, "d_ff": 8, "d_emb": 8, "max_length": 30,
              "attention": { "clusters": 3 } },
-  "train": { "steps": 300, "batch": 3, "lr": 5e-3, "log_every": 5, "eval_every": 60, "save_minutes": 0.01 } }
+  "train": { "steps": 600, "batch": 3, "lr": 5e-3, "log_every": 5, "eval_every": 100, "save_minutes": 0.01 } }
 END
 sweep=("$bin/cast_sweep" "$tmp/tiny.json" "model.attention.clusters=2,3" --seeds 1..2 --threads 1)
 runs=("clusters=2,seed=1" "clusters=3,seed=1" "clusters=2,seed=2" "clusters=3,seed=2")
@@ -29,7 +29,7 @@ until_lines() { # until_lines DIR LINES PID
 expect 0 '^usage: cast_sweep' "help" "$bin/cast_sweep" --help
 expect 0 '^    3    clusters=2,seed=2  to be run' "a dry run lists the runs" "${sweep[@]}" --out "$tmp/whole" --dry-run
 check "and touches nothing" test ! -e "$tmp/whole"
-expect 0 'run 2 of 4, sweep [0-9]+ %, .* left; [0-9]+/300 ' "sweeps, and tells how far it is" \
+expect 0 'run 2 of 4, sweep [0-9]+ %, .* left; [0-9]+/600 ' "sweeps, and tells how far it is" \
     "${sweep[@]}" --out "$tmp/whole"
 check "and what comes next" grep -q "cast_report $tmp/whole$" "$tmp/out"
 check "no terminal codes in a log" test -z "$(tr -d '[:print:]\n' <"$tmp/out")"
@@ -53,13 +53,13 @@ same_as_whole() { # same_as_whole DIR
     done
 }
 
-# Killed five times, each at a random moment of its fifth: the process alone, all its processes, and by SIGTERM.
+# Killed five times, at random moments of its first five eighths: the process alone, all its processes, and by SIGTERM.
 hit=0
 for ((i = 0; i < 5; i++)); do
     setsid "${sweep[@]}" --out "$tmp/killed" >"$tmp/killed.log" 2>&1 &
     pid=$!
-    until_lines "$tmp/killed" $((was * i / 5 + RANDOM % (was / 5))) $pid
-    sleep 0.0$((RANDOM % 10))
+    until_lines "$tmp/killed" $((was * i / 8 + RANDOM % (was / 8))) $pid
+    sleep 0.00$((RANDOM % 10))
     case $i in
     0 | 3) kill -KILL $pid ;;
     1 | 4) kill -KILL -- -$pid ;;
@@ -84,7 +84,7 @@ set +m
 until_lines "$tmp/keys" 20 $pid
 kill -INT -- -$pid
 wait $pid
-[ $? -eq 75 ] && grep -q 'SIGINT: stopped after update [0-9]* of 300, which is saved' "$tmp/out"
+[ $? -eq 75 ] && grep -q 'SIGINT: stopped after update [0-9]* of 600, which is saved' "$tmp/out"
 result $? "Ctrl-C saves" "$tmp/out"
 
 # ---- what fails ----
