@@ -87,6 +87,19 @@ wait $pid
 [ $? -eq 75 ] && grep -q 'SIGINT: stopped after update [0-9]* of 600, which is saved' "$tmp/out"
 result $? "Ctrl-C saves" "$tmp/out"
 
+# Who kills the sweep means its run too, which would go on for hours.
+"${sweep[@]}" train.steps=100000000 --out "$tmp/orphan" >"$tmp/out" 2>&1 &
+pid=$!
+until_lines "$tmp/orphan" 20 $pid
+child=$(sed -n 's/^process \([0-9]*\) .*/\1/p' "$tmp/orphan/${runs[0]}/lock")
+{
+    kill -KILL $pid
+    wait $pid
+    for ((i = 0; i < 500; i++)); do kill -0 "$child" || break; sleep 0.02; done
+} 2>/dev/null
+check "a killed sweep leaves no run behind" test $i -lt 500
+kill -KILL "$child" 2>/dev/null
+
 # ---- what fails ----
 
 expect 64 'which CONFIG' "no config" "$bin/cast_sweep"
