@@ -271,12 +271,12 @@ static void test_truncated(void **state) {
     tar_end(&b);
     /* The second block of zeros may be missing: some writers leave it out. */
     for (size_t size = 512; size <= content; size += 512) {
-        Bytes cut = {b.data, size};
+        Bytes cut = {.data = b.data, .size = size};
         expect_error(&cut, "breaks off");
     }
     gzip_add(&z, b.data, b.size);
     for (size_t size = 512; size < z.size; size += 512) {
-        Bytes cut = {z.data, size};
+        Bytes cut = {.data = z.data, .size = size};
         expect_error(&cut, "breaks off");
     }
     z.data[z.size - 6] ^= 1; /* gzip's own checksum, behind the archive's last byte */
