@@ -6,6 +6,7 @@
 #   retrieval  LRA's release, its tsv_data     8.2 GB   no checksum is published: the import checks what it reads
 #   listops    LRA's release, its listops-1000 8.2 GB   likewise, and works out every answer again
 #              (not needed: cast_data generate listops makes a set by the same rules)
+#   pathfinder, pathx: LRA's release, read from the archive; cast_data generate makes these too
 #
 # What is fetched lies in $CAST_DATA, or data/raw where that is not set, and is not fetched twice; an interrupted
 # download goes on where it stopped. Where files are there already, nothing is fetched.
@@ -31,11 +32,11 @@ image) url=https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz md5=c32a1d4ab
 text) url=https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz md5=7c2ac02c03563afcf9b574c7e56c153a ;;
 retrieval) url=$lra md5='' folder=tsv_data ;;
 listops) url=$lra md5='' folder=listops-1000 ;;
+pathfinder | pathx) url=$lra md5='' ;;
 *) usage ;;
 esac
-# LRA's archive is of several tasks.
-archive=${folder:+$root}
-archive=${archive:-$raw}/${url##*/}
+archive=$raw/${url##*/}
+if [ "$url" = "$lra" ]; then archive=$root/${url##*/}; fi # of several tasks
 [ -x "$cast_data" ] || fail 66 "$cast_data is not there: run 'make' first"
 
 by_hand() { # by_hand WHY
@@ -75,9 +76,13 @@ check() {
     fi
 }
 
-# The one folder that is wanted of LRA's release, whose folders lie in one another.
+# The one folder that is wanted of LRA's release, whose folders lie in one another. What has none is read from the
+# archive itself, picture by picture.
 unpack() {
-    [ -n "$folder" ] || return 0
+    if [ -z "$folder" ]; then
+        if [ "$url" = "$lra" ]; then raw=$archive; fi
+        return 0
+    fi
     echo "unpacking $folder of $archive"
     mkdir -p "$raw" || exit 73
     tar -xzf "$archive" -C "$raw" --no-same-owner --wildcards "*lra_release/lra_release/$folder/*" ||

@@ -33,12 +33,19 @@ release=$tmp/make/lra_release/lra_release
 mkdir -p "$release/tsv_data" "$release/listops-1000"
 for split in train eval test; do printf '1\tA\tB\talpha\tbeta\n' >"$release/tsv_data/new_aan_pairs.$split.tsv"; done
 for split in train val test; do printf 'Source\tTarget\r\n7\t7\r\n' >"$release/listops-1000/basic_$split.tsv"; done
+for task in pathfinder:32 pathx:128; do
+    "$bin/cast_data" generate "${task%:*}" --train 8 --val 1 --test 1 --out "$tmp/made-${task%:*}" \
+        --png "$release/pathfinder${task#*:}/curv_contour_length_14" >"$tmp/log_of_made" 2>&1
+done
 tar -czf "$tmp/release.gz" -C "$tmp/make" lra_release
 CURL_FILE=$tmp/release.gz expect 0 'no checksum is published' "fetches a release" "${get[@]}" retrieval "$tmp/retrieval"
 check "imports it" "$bin/cast_data" verify "$tmp/retrieval"
 check "unpacks that folder only" test ! -e "$tmp/raw/retrieval/lra_release/lra_release/listops-1000"
 lines=$(wc -l <"$tmp/log")
 expect 0 'listops: 1 train' "takes another task from the same archive" "${get[@]}" listops "$tmp/listops"
+for task in pathfinder pathx; do
+    expect 0 "$task: 8 train, 1 val, 1 test" "takes $task's pictures out of it" "${get[@]}" $task "$tmp/$task"
+done
 check "without fetching" test "$(wc -l <"$tmp/log")" = "$lines"
 
 # What is there already is imported as it is.
