@@ -92,6 +92,20 @@ static void test_equal_accuracy(void **state) {
     run_free(&r);
 }
 
+/* Training never keeps such weights, whatever their accuracy. */
+static void test_best_has_a_finite_loss(void **state) {
+    (void)state;
+    Run r = read_run(VAL(1, 0.5, 2) VAL(2, 0.75, null), true);
+    assert_int_equal(run_best(&r)->step, 1);
+    run_free(&r);
+    r = read_run(VAL(1, 0.75, null) VAL(2, 0.75, 1), true);
+    assert_int_equal(run_best(&r)->step, 2);
+    run_free(&r);
+    r = read_run(VAL(1, 0.75, null), true);
+    assert_null(run_best(&r));
+    run_free(&r);
+}
+
 static void test_end(void **state) {
     (void)state;
     Run r = read_run(TRAIN(5, 2, 1) TEST(5, "last", 0.5), false);
@@ -170,6 +184,7 @@ int main(void) {
         cmocka_unit_test(test_last_line_alone),
         cmocka_unit_test(test_steps_done_twice),
         cmocka_unit_test(test_equal_accuracy),
+        cmocka_unit_test(test_best_has_a_finite_loss),
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_damaged_lines),
         cmocka_unit_test(test_keys),
