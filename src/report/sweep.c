@@ -231,6 +231,8 @@ static bool make_runs(Sweep *s, int *failed, Err *err) {
     *err = (Err){0};
     stop_share();
     stop_on_signals();
+    /* Ignored, as some programs leave it to those they start, it would hide how a run ended. */
+    signal(SIGCHLD, SIG_DFL);
     for (int i = from; ok && i < to; i++) {
         const PlanState state = s->plan.runs[i].state;
         if (state != PLAN_NEW && state != PLAN_BEGUN) continue;

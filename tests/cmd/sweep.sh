@@ -119,6 +119,7 @@ check "a combination that cannot be" grep -q '^failed   run 3, heads=3,lr=1000: 
 check "hold up no other" grep -q '1 of 4 runs are done' "$tmp/out"
 check "and may be tried again" grep -q '^to try again what failed: ' "$tmp/out"
 expect 1 '4 runs, 1 done, 1 begun, 2 cannot be run' "fail again" "${bad[@]}"
+expect 1 '^failed   run 1, ' "also where the ends of children are ignored" env --ignore-signal=CHLD "${bad[@]}"
 
 "${sweep[@]}" --out "$tmp/child" >"$tmp/out" 2>&1 &
 pid=$!
