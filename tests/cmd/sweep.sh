@@ -43,6 +43,10 @@ was=$(lines "$tmp/whole")
 expect 0 '4 runs, 4 done' "called again, all is done" "${sweep[@]}" --out "$tmp/whole"
 check "and nothing is tested again" test "$(lines "$tmp/whole")" = "$was"
 
+cp -r "$tmp/whole" "$tmp/a b"
+expect 0 "^to see them: cast_report '$tmp/a b'\$" "the command to see them is as a shell reads it" \
+    "${sweep[@]}" --out "$tmp/a b"
+
 # ---- stop and go ----
 
 same_as_whole() { # same_as_whole DIR
