@@ -139,6 +139,17 @@ static void read_train_line(Run *r, Text t) {
         read_line(r, t);
 }
 
+/* The last line of training that can be read; a damaged one is not it. */
+static void read_last(Run *r, const char *text, Text t) {
+    for (;;) {
+        if (of_training(t)) read_train_line(r, t);
+        if (r->train.n > 0 || t.at == text) return;
+        const char *end = --t.at;
+        while (t.at > text && t.at[-1] != '\n') t.at--;
+        t.n = (size_t)(end - t.at);
+    }
+}
+
 /* A last line without its end is one being written, or torn: it is left out. */
 static void read_lines(Run *r, const FileMap *map, bool curves) {
     const char *text = (const char *)map->data, *end = text + map->size, *newline;
@@ -153,7 +164,7 @@ static void read_lines(Run *r, const FileMap *map, bool curves) {
             last = t;
         }
     }
-    if (last.at) read_train_line(r, last);
+    if (last.at) read_last(r, (const char *)map->data, last);
     if (text < end) r->unread++;
 }
 
