@@ -55,31 +55,21 @@ typedef struct Options {
     int npaths;
 } Options;
 
-/* The index of `text` among the words. */
-static bool choose(const char *option, const char *text, const char *const *words, int *out,
-                   Err *err) {
-    char all[128] = "";
-    for (int i = 0; words[i]; i++) {
-        const size_t n = strlen(all);
-        snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", words[i]);
-        if (strcmp(words[i], text) != 0) continue;
-        *out = i;
-        return true;
-    }
-    return err_set(err, EX_USAGE, "--%s: expected one of %s, got '%.60s'", option, all, text);
-}
+static const char *const formats[] = {"md", "latex", "csv"};
+static const char *const whats[] = {"loss", "accuracy", "clusters", "length"};
+static const char *const axes[] = {"steps", "time", "tokens"};
+static const char *const bands[] = {"range", "sd"};
 
-static const char *const formats[] = {"md", "latex", "csv", NULL};
-static const char *const whats[] = {"loss", "accuracy", "clusters", "length", NULL};
-static const char *const axes[] = {"steps", "time", "tokens", NULL};
-static const char *const bands[] = {"range", "sd", NULL};
+/* The place of the option's value among an array of words. */
+#define WORD(option, words, out)                                                                   \
+    option_word(option, optarg, words, (int)(sizeof(words) / sizeof *(words)), out, err)
 
 static bool take_option(Options *o, int c, char *const *argv, Err *err) {
     switch (c) {
-    case 'f': return choose("format", optarg, formats, &o->format, err);
-    case 'w': return choose("what", optarg, whats, &o->what, err);
-    case 'x': return choose("x", optarg, axes, &o->axis, err);
-    case 'b': return choose("band", optarg, bands, &o->band, err);
+    case 'f': return WORD("format", formats, &o->format);
+    case 'w': return WORD("what", whats, &o->what);
+    case 'x': return WORD("x", axes, &o->axis);
+    case 'b': return WORD("band", bands, &o->band);
     case 'p': o->plot = optarg; return plot_check_path(optarg, err);
     case 'H': o->html = optarg; return true;
     case 'P': o->papers = true; return true;

@@ -6,7 +6,7 @@
 #include "report/trained.h"
 #include "train/state.h"
 
-/* `most_classes`: beyond, there is no table of confusions. */
+/* Of more than ASSESS_MOST_CLASSES there is no table of confusions. */
 enum { ASSESS_BINS = 5, ASSESS_MOST_CLASSES = 512 };
 
 typedef struct LengthBin {

@@ -9,8 +9,8 @@
 #include "core/mem.h"
 #include "core/option.h"
 #include "io/json.h"
+#include "report/text.h"
 
-#define SEED_KEY "train.seed"
 enum { MOST_SEED = 2147483647, VALUE_SHOWN = 48, NAME_SHOWN = 200 };
 
 /* ---- values ---- */
@@ -242,8 +242,7 @@ static int print_safe(char *out, size_t size, const char *text, int most) {
 void grid_name(const Grid *g, int run, char name[GRID_NAME_SIZE]) {
     char *whole = NULL;
     size_t size = 0;
-    FILE *f = open_memstream(&whole, &size);
-    REQUIRE(f, "out of memory");
+    FILE *f = text_stream(&whole, &size);
     for (int i = 0, n = 0; i < g->nkeys; i++) {
         const GridKey *k = &g->keys[i];
         char key[GRID_NAME_SIZE], value[GRID_NAME_SIZE];

@@ -7,6 +7,7 @@
 
 #include "core/err.h"
 
+#define SEED_KEY "train.seed"
 enum { GRID_MOST_RUNS = 10000, GRID_NAME_SIZE = 256 };
 
 typedef struct GridKey {

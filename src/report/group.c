@@ -18,8 +18,10 @@ static char *value_text(const cJSON *item) {
     return text;
 }
 
-/* Whether runs that differ in this key alone are runs of one experiment. */
+/* Whether runs that differ in this key alone are runs of one experiment. A run may go on with other
+ * data, or be validated more often, which gives it another best: its results are not the same. */
 static bool is_same_anyway(const char *key) {
+    if (!strcmp(key, "data.dir") || !strcmp(key, "train.eval_every")) return false;
     return config_key_is_free(key) || !strcmp(key, "train.seed");
 }
 

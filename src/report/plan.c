@@ -11,8 +11,6 @@
 #include "report/run.h"
 #include "train/config.h"
 
-#define SEED_KEY "train.seed"
-
 /* Runs that are there already. */
 typedef struct There {
     struct Known {

@@ -139,6 +139,17 @@ static void read_train_line(Run *r, Text t) {
         read_line(r, t);
 }
 
+/* The last line of training that can be read; a damaged one is not it. */
+static void read_last(Run *r, const char *text, Text t) {
+    for (;;) {
+        if (of_training(t)) read_train_line(r, t);
+        if (r->train.n > 0 || t.at == text) return;
+        const char *end = --t.at;
+        while (t.at > text && t.at[-1] != '\n') t.at--;
+        t.n = (size_t)(end - t.at);
+    }
+}
+
 /* A last line without its end is one being written, or torn: it is left out. */
 static void read_lines(Run *r, const FileMap *map, bool curves) {
     const char *text = (const char *)map->data, *end = text + map->size, *newline;
@@ -153,7 +164,7 @@ static void read_lines(Run *r, const FileMap *map, bool curves) {
             last = t;
         }
     }
-    if (last.at) read_train_line(r, last);
+    if (last.at) read_last(r, (const char *)map->data, last);
     if (text < end) r->unread++;
 }
 
@@ -222,6 +233,7 @@ const RunLine *run_best(const Run *r) {
     const RunLine *best = NULL;
     for (int i = 0; i < r->val.n; i++) {
         const RunLine *l = &r->val.line[i];
+        if (!isfinite(l->value[RUN_LOSS])) continue;
         const double more = best ? l->value[RUN_ACCURACY] - best->value[RUN_ACCURACY] : 1;
         if (more > 0 || (more == 0 && l->value[RUN_LOSS] < best->value[RUN_LOSS])) best = l;
     }
@@ -239,17 +251,10 @@ int64_t run_updates(const Run *r) {
     return (int64_t)(run_number(r, "train.epochs", 0) * an_epoch);
 }
 
-/* Weights with a loss that is not finite are never the best. */
-static bool has_best(const Run *r) {
-    for (int i = 0; i < r->val.n; i++)
-        if (isfinite(r->val.line[i].value[RUN_LOSS])) return true;
-    return false;
-}
-
 bool run_done(const Run *r) {
     const int64_t updates = run_updates(r);
     return r->tested[RUN_LAST] && updates > 0 && r->test[RUN_LAST].step >= updates &&
-           (r->tested[RUN_BEST] || !has_best(r));
+           (r->tested[RUN_BEST] || !run_best(r));
 }
 
 double run_samples_per_s(const Run *r) {

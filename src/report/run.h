@@ -55,8 +55,8 @@ const cJSON *run_key(const Run *r, const char *path);
 /* A number among them, or `other`. */
 double run_number(const Run *r, const char *path, double other);
 
-/* The line of validation with the highest accuracy (of equal ones the lowest loss), as training
- * chooses best.safetensors; NULL: none. */
+/* The line of validation with the highest accuracy (of equal ones the lowest loss) among those with
+ * a finite loss, as training chooses best.safetensors; NULL: none. */
 const RunLine *run_best(const Run *r);
 
 /* The updates of the whole training. 0: not known yet, of a run in epochs that has written nothing.

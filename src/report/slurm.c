@@ -7,6 +7,7 @@
 
 #include "core/lanes.h"
 #include "core/log.h"
+#include "core/mem.h"
 #include "core/option.h"
 #include "core/version.h"
 #include "report/sweep.h"
@@ -106,6 +107,8 @@ bool sweep_slurm(const Plan *p, const SweepRequest *r, Err *err) {
     if (p->grid.runs > SLURM_ARRAY_MOST)
         log_warn("%d runs: many clusters take arrays up to %d only", p->grid.runs,
                  SLURM_ARRAY_MOST);
-    log_info("slurm    to submit it: sbatch %s", r->slurm);
+    char *submit = option_command(2, (char *[]){(char *)"sbatch", (char *)r->slurm});
+    log_info("slurm    to submit it: %s", submit);
+    mem_free(submit);
     return true;
 }

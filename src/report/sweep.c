@@ -198,7 +198,11 @@ static void tell_end(const Sweep *s, bool stopped) {
              done, p->grid.runs);
     if (stopped || failed)
         log_info("%s %s", stopped ? "to go on:" : "to try again what failed:", s->r->command);
-    if (done && !s->r->only) log_info("to see them: cast_report %s", p->dir);
+    if (done && !s->r->only) {
+        char *see = option_command(2, (char *[]){(char *)"cast_report", (char *)p->dir});
+        log_info("to see them: %s", see);
+        mem_free(see);
+    }
 }
 
 /* ---- the sweep ---- */
@@ -231,6 +235,8 @@ static bool make_runs(Sweep *s, int *failed, Err *err) {
     *err = (Err){0};
     stop_share();
     stop_on_signals();
+    /* Ignored, as some programs leave it to those they start, it would hide how a run ended. */
+    signal(SIGCHLD, SIG_DFL);
     for (int i = from; ok && i < to; i++) {
         const PlanState state = s->plan.runs[i].state;
         if (state != PLAN_NEW && state != PLAN_BEGUN) continue;

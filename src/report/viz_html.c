@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "report/palette.h"
+#include "report/text.h"
 #include "report/viz.h"
 
 static const char head[] =
@@ -30,16 +31,6 @@ static const char script[] =
     "    i.classList.toggle('off', on && !i.dataset.c.split(' ').includes(b.dataset.c));\n"
     "};\n"
     "</script>\n";
-
-static void put_text(FILE *f, const char *s) {
-    for (; *s; s++) switch (*s) {
-        case '&': fputs("&amp;", f); break;
-        case '<': fputs("&lt;", f); break;
-        case '>': fputs("&gt;", f); break;
-        case '"': fputs("&quot;", f); break;
-        default: fputc(*s, f);
-        }
-}
 
 static void put_colour(FILE *f, Rgb c) { fprintf(f, "#%02x%02x%02x", c.r, c.g, c.b); }
 
@@ -103,7 +94,7 @@ static void put_tokens(FILE *f, const Viz *v, const VizDoc *d, const Clusters *c
         open_run(f, c, n, last);
         while (n < end) {
             n += viz_token(v, d, n, text);
-            put_text(f, text);
+            text_html(f, text);
             if (viz_spaced(v) && n < end) fputc(' ', f);
         }
         fputs("</i>", f);
@@ -132,11 +123,11 @@ static void put_page(FILE *f, const Viz *v, int layer) {
     viz_title(v, title, sizeof title);
     fputs(head, f);
     fputs("<title>Clusters: ", f);
-    put_text(f, title);
+    text_html(f, title);
     fputs("</title>\n<h1>Clusters</h1>\n<p>", f);
-    put_text(f, title);
+    text_html(f, title);
     fputs(".<br>", f);
-    put_text(f, v->t->checkpoint);
+    text_html(f, v->t->checkpoint);
     fprintf(f, ", update %lld.</p>\n", (long long)v->t->update);
     fputs("<p>A token's ground is the cluster with the highest affinity among those that hold it, "
           "bars below are the others; without a ground it is in none. Press a cluster (its number "

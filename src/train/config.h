@@ -47,7 +47,8 @@ bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err);
 void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char *list,
                         size_t size);
 
-/* Whether the key ("train.log_every") changes nothing that training computes. */
+/* Whether a run may go on with another value of the key: "train.log_every", or "data.dir", as the
+ * same data may have moved. */
 bool config_key_is_free(const char *key);
 
 /* Every key. */

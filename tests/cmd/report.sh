@@ -77,7 +77,7 @@ expect 66 'neither a run.s directory .* nor one of them' "no run is left" "$repo
 expect 66 'nowhere: no such directory' "a directory that is not there" "$report" "$tmp/nowhere"
 expect 66 'is a file' "a file" "$report" README.md
 expect 64 'which RUN' "no run" "$report"
-expect 64 "expected one of md, latex, csv, got 'pdf'" "a format that is none" "$report" "$tmp/sweep" --format pdf
+expect 64 "expected md, latex or csv, got 'pdf'" "a format that is none" "$report" "$tmp/sweep" --format pdf
 expect 64 'ends in .svg or .png' "a picture that is none" "$report" "$tmp/sweep" --plot "$tmp/x.gif"
 expect 64 '[-]-what is of --plot' "an option of another's" "$report" "$tmp/sweep" --what loss
 [ ! -e /dev/full ] || expect 74 'standard output' "a full disk" bash -c "'$report' '$tmp/sweep' >/dev/full"

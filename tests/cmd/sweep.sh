@@ -43,6 +43,10 @@ was=$(lines "$tmp/whole")
 expect 0 '4 runs, 4 done' "called again, all is done" "${sweep[@]}" --out "$tmp/whole"
 check "and nothing is tested again" test "$(lines "$tmp/whole")" = "$was"
 
+cp -r "$tmp/whole" "$tmp/a b"
+expect 0 "^to see them: cast_report '$tmp/a b'\$" "the command to see them is as a shell reads it" \
+    "${sweep[@]}" --out "$tmp/a b"
+
 # ---- stop and go ----
 
 same_as_whole() { # same_as_whole DIR
@@ -119,6 +123,7 @@ check "a combination that cannot be" grep -q '^failed   run 3, heads=3,lr=1000: 
 check "hold up no other" grep -q '1 of 4 runs are done' "$tmp/out"
 check "and may be tried again" grep -q '^to try again what failed: ' "$tmp/out"
 expect 1 '4 runs, 1 done, 1 begun, 2 cannot be run' "fail again" "${bad[@]}"
+expect 1 '^failed   run 1, ' "also where the ends of children are ignored" env --ignore-signal=CHLD "${bad[@]}"
 
 "${sweep[@]}" --out "$tmp/child" >"$tmp/out" 2>&1 &
 pid=$!

@@ -114,6 +114,24 @@ static void test_keys_that_are_missing(void **state) {
     runs_free(&set);
 }
 
+/* What a run may go on with is not always what comes to the same. */
+static void test_other_data(void **state) {
+    (void)state;
+    Groups g;
+    scratch_mkdir("data");
+    make_run("data/a", "{\"task\": \"listops\", \"data\": {\"dir\": \"x\"}}", NULL);
+    make_run("data/b", "{\"task\": \"listops\", \"data\": {\"dir\": \"y\"}}", NULL);
+    make_run("data/c", CONFIG("listops", FULL, "\"eval_every\": 5, \"save_minutes\": 1"), NULL);
+    make_run("data/d", CONFIG("listops", FULL, "\"eval_every\": 6, \"save_minutes\": 1"), NULL);
+    make_run("data/e", CONFIG("listops", FULL, "\"eval_every\": 6, \"save_minutes\": 2"), NULL);
+    RunSet set = read_all("data");
+    groups_make(&g, &set, false);
+    assert_int_equal(set.n, 5);
+    assert_int_equal(g.n, 4);
+    groups_free(&g);
+    runs_free(&set);
+}
+
 static void test_results(void **state) {
     (void)state;
     Groups g;
@@ -269,6 +287,7 @@ int main(void) {
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_each),
         cmocka_unit_test(test_keys_that_are_missing),
+        cmocka_unit_test(test_other_data),
         cmocka_unit_test(test_results),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_spread),

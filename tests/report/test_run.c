@@ -92,6 +92,20 @@ static void test_equal_accuracy(void **state) {
     run_free(&r);
 }
 
+/* Training never keeps such weights, whatever their accuracy. */
+static void test_best_has_a_finite_loss(void **state) {
+    (void)state;
+    Run r = read_run(VAL(1, 0.5, 2) VAL(2, 0.75, null), true);
+    assert_int_equal(run_best(&r)->step, 1);
+    run_free(&r);
+    r = read_run(VAL(1, 0.75, null) VAL(2, 0.75, 1), true);
+    assert_int_equal(run_best(&r)->step, 2);
+    run_free(&r);
+    r = read_run(VAL(1, 0.75, null), true);
+    assert_null(run_best(&r));
+    run_free(&r);
+}
+
 static void test_end(void **state) {
     (void)state;
     Run r = read_run(TRAIN(5, 2, 1) TEST(5, "last", 0.5), false);
@@ -136,6 +150,26 @@ static void test_damaged_lines(void **state) {
     run_free(&r);
 }
 
+/* The last line of training is the same with and without the others. */
+static void test_damaged_last_line(void **state) {
+    (void)state;
+    for (int curves = 0; curves < 2; curves++) {
+        Run r =
+            read_run(VAL(1, 0.5, 1) TRAIN(2, 3, 1)
+                         VAL(2, 0.5, 1) "{\"kind\": \"train\", \"step\": 5, \n" VAL(
+                             5, 0.5, 1) "{\"kind\": \"train\", \"step\": 6, \"lo\n" VAL(6, 0.5, 1),
+                     curves);
+        assert_int_equal(r.train.n, 1);
+        assert_int_equal(r.train.line[0].step, 2);
+        assert_int_equal(r.unread, 2);
+        run_free(&r);
+    }
+    Run r = read_run("{\"kind\": \"train\", \"step\": 6, \"lo\n", false);
+    assert_int_equal(r.train.n, 0);
+    assert_int_equal(r.unread, 1);
+    run_free(&r);
+}
+
 static void test_keys(void **state) {
     (void)state;
     Run r = read_run("", false);
@@ -170,8 +204,10 @@ int main(void) {
         cmocka_unit_test(test_last_line_alone),
         cmocka_unit_test(test_steps_done_twice),
         cmocka_unit_test(test_equal_accuracy),
+        cmocka_unit_test(test_best_has_a_finite_loss),
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_damaged_lines),
+        cmocka_unit_test(test_damaged_last_line),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_other_directories),
     };
