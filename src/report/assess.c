@@ -122,13 +122,6 @@ void assess_free(Assessment *a) {
 
 static double share(int part, int whole) { return whole ? (double)part / whole : NAN; }
 
-static const char *class_name(const Trained *t, int k, char *buf, size_t size) {
-    const Task *task = t->config.task;
-    snprintf(buf, size, "%d%s%.24s", k, task->labels ? " " : "",
-             task->labels ? task->labels[k] : "");
-    return buf;
-}
-
 static int at(const Assessment *a, int label, int predicted) {
     return a->confusion[(size_t)label * (size_t)a->K + (size_t)predicted];
 }
@@ -139,7 +132,7 @@ static void print_confusion(FILE *f, const Assessment *a, const Trained *t) {
     for (int k = 0; k < a->K; k++) fprintf(f, " %6d", k);
     fprintf(f, "    right\n");
     for (int i = 0; i < a->K; i++) {
-        fprintf(f, "  %-16s", class_name(t, i, name, sizeof name));
+        fprintf(f, "  %-16s", trained_class(t, i, name, sizeof name));
         for (int k = 0; k < a->K; k++) fprintf(f, at(a, i, k) ? " %6d" : "      .", at(a, i, k));
         if (a->labels[i])
             fprintf(f, "  %5.1f %%\n", 100 * share(at(a, i, i), a->labels[i]));
@@ -161,8 +154,8 @@ static void print_mistakes(FILE *f, const Assessment *a, const Trained *t) {
             for (int k = 0; k < a->K && n < MISTAKES_SHOWN; k++)
                 if (i != k && at(a, i, k) == most)
                     n++, fprintf(f, "  %6d  %s taken for %s\n", most,
-                                 class_name(t, i, label, sizeof label),
-                                 class_name(t, k, predicted, sizeof predicted));
+                                 trained_class(t, i, label, sizeof label),
+                                 trained_class(t, k, predicted, sizeof predicted));
         below = most;
     }
 }
@@ -208,7 +201,7 @@ void assess_print(FILE *f, const Assessment *a, const Trained *t) {
     const RunLine *l = measured(t);
     if (l) print_measured(f, a, l);
     fprintf(f, "always answering %s would give %.2f %%\n",
-            class_name(t, commonest, name, sizeof name),
+            trained_class(t, commonest, name, sizeof name),
             100 * share(a->labels[commonest], a->count));
     if (a->bins) print_lengths(f, a);
     if (!a->confusion) return;

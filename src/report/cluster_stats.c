@@ -42,11 +42,11 @@ static void add_tokens(ClusterSums *s, const Clusters *c) {
 /* The mean square distance of tokens to their centroid: the mean of squares less the square of the
  * mean, of whole numbers and so exact. Token i of the text lies at (i % width, i / width), or at i
  * where width is 0. */
-typedef struct Spread {
+typedef struct Places {
     double n, x, y, square;
-} Spread;
+} Places;
 
-static void add_place(Spread *s, int i, int width) {
+static void add_place(Places *s, int i, int width) {
     const double x = width ? i % width : i, y = width ? i / width : 0;
     s->n++;
     s->x += x;
@@ -54,16 +54,16 @@ static void add_place(Spread *s, int i, int width) {
     s->square += x * x + y * y;
 }
 
-static double mean_square(const Spread *s) {
+static double mean_square(const Places *s) {
     return s->square / s->n - (s->x * s->x + s->y * s->y) / (s->n * s->n);
 }
 
 static void add_compactness(ClusterSums *s, const Clusters *c, int cls, int width) {
-    Spread all = {0};
+    Places all = {0};
     for (int n = cls; n < c->N; n++) add_place(&all, n - cls, width);
     const double any = all.n > 1 ? mean_square(&all) * all.n / (all.n - 1) : 0;
     for (int i = 0; i < c->C && any > 0; i++) {
-        Spread own = {0};
+        Places own = {0};
         for (int j = 0; j < c->k; j++) {
             const int n = c->list[(size_t)i * (size_t)c->k + (size_t)j];
             if (n >= cls) add_place(&own, n - cls, width);

@@ -253,6 +253,12 @@ bool trained_as_it_was(const Trained *t) {
     return !list[0];
 }
 
+const char *trained_class(const Trained *t, int k, char *buf, size_t size) {
+    const char *const *names = t->config.task->labels;
+    snprintf(buf, size, "%d%s%.24s", k, names ? " " : "", names ? names[k] : "");
+    return buf;
+}
+
 void trained_print(FILE *f, const Trained *t) {
     char list[768];
     const Config *c = &t->config;

@@ -41,6 +41,9 @@ void trained_close(Trained *t);
 /* Whether nothing that counts was changed: the split gives what training measured. */
 bool trained_as_it_was(const Trained *t);
 
+/* A class as people read it, into buf: "1 positive", or its number alone. */
+const char *trained_class(const Trained *t, int k, char *buf, size_t size);
+
 /* What was opened, a line each: checkpoint, model, what was changed, data. */
 void trained_print(FILE *f, const Trained *t);
 

@@ -72,15 +72,10 @@ void viz_close(Viz *v) {
 
 /* ---- in words ---- */
 
-static void describe_class(const Viz *v, int k, char *buf, size_t size) {
-    const char *const *names = v->t->config.task->labels;
-    snprintf(buf, size, "%d%s%.40s", k, names ? " " : "", names ? names[k] : "");
-}
-
 void viz_title(const Viz *v, char *buf, size_t size) {
     char label[64], predicted[64];
-    describe_class(v, v->label, label, sizeof label);
-    describe_class(v, v->predicted, predicted, sizeof predicted);
+    trained_class(v->t, v->label, label, sizeof label);
+    trained_class(v->t, v->predicted, predicted, sizeof predicted);
     snprintf(buf, size, "example %d of %s: label %s, predicted %s (%.0f %%)", v->index,
              split_names[v->t->split], label, predicted, 100 * v->p);
 }

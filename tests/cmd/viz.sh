@@ -54,6 +54,8 @@ check "markup in the text is escaped" grep -q '&lt;cls&gt;' "$out/viz-4.html"
 "$bin/cast_data" generate pathfinder --out "$tmp/paths-data" --train 4 --val 2 --test 3 --difficulty easy --threads 1 \
     >"$tmp/log" 2>&1
 make_run paths pathfinder '"clusters": 5, "cluster_size": 205, "mechanism": "sa_topk"'
+expect 0 '^ +0 two snakes ' "classes by their names" "$bin/cast_eval" "$tmp/paths"
+check "each by its own" grep -qE '^ +1 one snake ' "$tmp/out"
 rm -r "$out"
 TIMEFORMAT=%U
 used=$({ time "${viz[@]}" "$tmp/paths" --index 1 --out "$out" --threads 1 >"$tmp/log" 2>&1; } 2>&1)
