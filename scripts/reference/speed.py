@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Times the training step of PyTorch (batched.py) and of `cast_bench` on one config, in turn.
+"""Times the training step of PyTorch and of `cast_bench` on one config, in turn.
 
     speed.py CONFIG [key=value ...] [--threads 2] [--rounds 5] [--bench ./cast_bench]
-             [--plain] [--torch-only] [--json]
+             [--form reference|plain|tuned] [--torch-only] [--json]
 
 A step is forward, backward, clipping and AdamW in float32 on a batch of random tokens, all
 `max_length` long (the data is random, the work is not: no value of a token makes a step cheaper).
@@ -16,9 +16,10 @@ process beside them has slowed PyTorch down 20 times on two cores: a comparison 
 worthless. A round in which other processes used over 0.1 cores is therefore thrown away and
 repeated, and if that does not help, there is no result.
 
-PyTorch is used as well as we know how to: fused attention, norms, GELU and AdamW, clusters as one
-batch. Tried without gain on CPU: one matrix product for q, k and v, torch.compile. With --plain it
-is used as one first writes it: the equations on a batch as they stand, and AdamW's default form.
+PyTorch is used in one of three forms. `reference`: model.py, which parity.py holds us to, sequence
+by sequence at their true lengths. `plain`: the equations on a batch as they stand. `tuned`, unless
+told otherwise: as well as we know how to, with fused attention, norms, GELU and AdamW; tried
+without gain on CPU: one matrix product for q, k and v, torch.compile.
 """
 
 import argparse
@@ -42,9 +43,10 @@ QUIET_CORES = 0.1
 ATTEMPTS = 20
 
 
-def torch_round(
-    path: str, overrides: list[str], threads: int, seconds: float, plain: bool
-) -> dict:
+FORMS = ("reference", "plain", "tuned")
+
+
+def torch_round(path: str, overrides: list[str], threads: int, seconds: float, form: str) -> dict:
     """One round of PyTorch, in the process that measures it."""
     import torch
     import torch.nn.functional as F
@@ -70,14 +72,19 @@ def torch_round(
         lr=train.lr,
         betas=(train.beta1, train.beta2),
         eps=train.eps,
-        fused=None if plain else True,
+        fused=True if form == "tuned" else None,
     )
     pair = (2,) if shape.documents == 2 else ()
     tokens = torch.randint(shape.vocab, (train.batch, *pair, config.model.max_length))
     labels = torch.randint(shape.classes, (train.batch,))
 
+    def logits() -> torch.Tensor:
+        if form == "reference":
+            return model(list(tokens.flatten(0, -2))).logits
+        return batched.logits(model, tokens, plain=form == "plain")
+
     def step() -> None:
-        F.cross_entropy(batched.logits(model, tokens, plain), labels).backward()
+        F.cross_entropy(logits(), labels).backward()
         if train.clip:
             torch.nn.utils.clip_grad_norm_(trained.values(), train.clip)
         optimiser.step()
@@ -162,13 +169,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0, help="per round of PyTorch")
     parser.add_argument("--bench", type=Path, default=ROOT / "cast_bench")
-    parser.add_argument("--plain", action="store_true", help="PyTorch as one first writes it")
+    parser.add_argument("--form", choices=FORMS, default="tuned", help="of PyTorch's model")
     parser.add_argument("--torch-only", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one-torch-round", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_intermixed_args()
     if args.one_torch_round:
-        one = torch_round(args.config, args.overrides, args.threads, args.seconds, args.plain)
+        one = torch_round(args.config, args.overrides, args.threads, args.seconds, args.form)
         print(json.dumps(one))
         return
     if not args.torch_only and not args.bench.is_file():
@@ -179,7 +186,7 @@ def main() -> None:
 
     common = [args.config, *args.overrides, "--threads", str(args.threads)]
     ours = [sys.executable, __file__, *common, "--one-torch-round", "--seconds", str(args.seconds)]
-    ours += ["--plain"] if args.plain else []
+    ours += ["--form", args.form]
     commands = {"torch": ours}
     if not args.torch_only:
         commands["cast"] = [str(args.bench.resolve()), *common, "--json"]
