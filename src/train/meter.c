@@ -8,6 +8,7 @@
 #include "train/usage.h"
 
 static const double redraw_seconds = 0.1, log_file_seconds = 10, peak_seconds = 60;
+enum { ENOUGH_PEAKS = 4 };
 
 /* Evaluation has no backward pass: a third of the work. */
 static const double forward_share = 1.0 / 3;
@@ -132,6 +133,7 @@ void meter_update(Meter *m, State *s, const Work *work, double lr, double norm) 
     m->seconds += work->seconds;
     show(m, s, lr, norm);
     if (s->update % m->conf->log_every == 0) report(m, s, lr);
+    if (m->peaks < ENOUGH_PEAKS) meter_peak(m);
 }
 
 void meter_peak(Meter *m) {
@@ -140,6 +142,7 @@ void meter_peak(Meter *m) {
     const double peak = peak_gflops(lanes_threads());
     if (peak > m->peak) m->peak = peak;
     m->peak_measured = now;
+    m->peaks++;
 }
 
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds) {

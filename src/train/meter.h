@@ -50,6 +50,7 @@ typedef struct Meter {
     double passes_left;              /* samples of evaluations up to the end; the caller keeps it */
     double peak;                     /* GFLOP/s */
     double peak_measured;            /* when */
+    int peaks;                       /* how often */
     double seconds;                  /* of training in all */
     double most_own;                 /* bytes: the most memory of our own seen */
     Work now, before;                /* since the last report, and of the one before */
