@@ -70,7 +70,7 @@ DEFINES  += -DHAVE_XSMM
 LIBS     := -lxsmm -lxsmmnoblas -ldl $(LIBS)
 endif
 
-.PHONY: all tests test gradcheck bench lint format mutants quickstart deps install uninstall clean help FORCE
+.PHONY: all tests test gradcheck results bench lint format mutants quickstart deps install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -156,6 +156,9 @@ fuzz: ## libFuzzer (clang) on what reads files, and the lines it reached
 mutants: ## plants known errors, one at a time: the tests must catch each
 	@scripts/deps.sh check test
 	@scripts/mutants.sh
+
+results: all ## rebuilds the tables and plots of results/ and the README from committed metrics
+	@scripts/results.sh
 
 bench: all ## the machine's limits, and the speed of the image config
 	$(OUT)/cast_bench configs/image.json

@@ -1,0 +1,45 @@
+#!/bin/bash
+# scripts/results.sh: pages are rebuilt of committed metrics, and the committed pages are what it makes.
+set -u
+. tests/training.sh
+root=$tmp/root
+mkdir -p "$root"
+cp -r README.md scripts results "$root"
+for program in "$bin"/cast_*; do ln -s "$program" "$root"; done
+results=("$root/scripts/results.sh")
+
+page() { # page FILE COMMAND [END]: with an old table
+    printf 'before\n<!-- made by: %s -->\nold\n%s\nafter\n' "$2" "${3-<!-- end -->}" >"$root/results/$1"
+}
+same() { diff <(printf '%b' "$2") "$root/results/$1"; }
+fails() { ! "$@"; }
+
+check "the committed pages" "${results[@]}"
+for file in README.md results/*.md; do
+    check "$file is made of the committed metrics" diff "$file" "$root/$file"
+done
+
+page a.md 'echo one; echo two'
+expect 0 'results/a.md: rebuilt' "a page" "${results[@]}"
+made='before\n<!-- made by: echo one; echo two -->\none\ntwo\n<!-- end -->\nafter\n'
+check "holds what the command printed" same a.md "$made"
+check "the same again changes nothing" test -z "$("${results[@]}")"
+page a.md 'echo half; false'
+check "a command that fails is told" fails "${results[@]}"
+check "leaves the page as it was" same a.md 'before\n<!-- made by: echo half; false -->\nold\n<!-- end -->\nafter\n'
+page a.md 'echo one' ''
+expect 1 'a.md: a table without <!-- end -->' "a table without an end" "${results[@]}"
+rm "$root/results/a.md"
+
+mkdir -p "$root/runs/sweep/clusters=4,seed=1" "$root/runs/sweep/empty"
+for file in config.json env.json metrics.jsonl last.safetensors; do
+    echo $file >"$root/runs/sweep/clusters=4,seed=1/$file"
+done
+kept=$root/results/metrics/sweep
+(cd "$root" && expect 0 'results/metrics/sweep/clusters=4,seed=1' "keeps runs" "${results[@]}" keep runs/sweep)
+check "but not their weights" diff <(cd "$kept" && find . -type f | sort) - <<'END'
+./clusters=4,seed=1/config.json
+./clusters=4,seed=1/env.json
+./clusters=4,seed=1/metrics.jsonl
+END
+expect 64 'results.sh keep DIR' "anything else" "${results[@]}" discard
