@@ -43,7 +43,8 @@ static const char usage[] =
     "  -h, --help   this text\n"
     "  --version    the version\n"
     "\n"
-    "A table is printed as well as a plot or page where --format asks for it.\n";
+    "A table is printed as well as a plot or page where --format, or --papers beside --plot, asks "
+    "for it.\n";
 
 typedef enum What { WHAT_LOSS, WHAT_ACCURACY, WHAT_CLUSTERS, WHAT_LENGTH } What;
 
@@ -116,7 +117,9 @@ static bool parse(Options *o, int argc, char **argv, bool *done, Err *err) {
 static int or_first(int choice) { return choice < 0 ? 0 : choice; }
 
 /* Whether the table goes to standard output. */
-static bool wants_table(const Options *o) { return o->format >= 0 || (!o->plot && !o->html); }
+static bool wants_table(const Options *o) {
+    return o->format >= 0 || (!o->html && (!o->plot || o->papers));
+}
 
 static bool plot_runs(const Options *o, const Groups *g, Err *err) {
     const CurveBand band = (CurveBand)or_first(o->band);

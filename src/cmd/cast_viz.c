@@ -8,6 +8,7 @@
 
 #include "core/gemm.h"
 #include "core/lanes.h"
+#include "core/log.h"
 #include "core/option.h"
 #include "core/version.h"
 #include "report/cluster_stats.h"
@@ -132,9 +133,7 @@ static bool parse(Options *o, int argc, char **argv, bool *done, Err *err) {
 }
 
 static bool colours(const Options *o) {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    if (o->colour != COLOUR_AUTO) return o->colour == COLOUR_ALWAYS;
-    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    return o->colour == COLOUR_AUTO ? log_takes_colour(STDOUT_FILENO) : o->colour == COLOUR_ALWAYS;
 }
 
 static bool show_stats(const Options *o, Trained *t, Err *err) {

@@ -11,9 +11,16 @@
 static char heading[128];
 static bool progress_open; /* a progress line stands on the terminal, without its newline */
 
-bool log_is_terminal(void) {
+static bool is_terminal(int fd) {
     const char *term = getenv("TERM");
-    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+    return isatty(fd) && term && strcmp(term, "dumb") != 0;
+}
+
+bool log_is_terminal(void) { return is_terminal(STDERR_FILENO); }
+
+bool log_takes_colour(int fd) {
+    const char *no_color = getenv("NO_COLOR");
+    return is_terminal(fd) && !(no_color && *no_color);
 }
 
 const char *log_style(const char *code) {
@@ -23,8 +30,7 @@ const char *log_style(const char *code) {
         {"0", "\033[0m"},   {"1", "\033[1m"},   {"2", "\033[2m"},   {"31", "\033[31m"},
         {"32", "\033[32m"}, {"33", "\033[33m"}, {"34", "\033[34m"}, {"36", "\033[36m"},
     };
-    const char *no_color = getenv("NO_COLOR");
-    if ((no_color && *no_color) || !log_is_terminal()) return "";
+    if (!log_takes_colour(STDERR_FILENO)) return "";
     for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
         if (strcmp(styles[i].code, code) == 0) return styles[i].sequence;
     return "";

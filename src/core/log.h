@@ -26,6 +26,8 @@ LogCount log_count_start(const char *what, const char *things);
 void log_count(LogCount *c, int done, int total);
 
 bool log_is_terminal(void);
+/* Whether colours may be written to this descriptor. */
+bool log_takes_colour(int fd);
 /* An ANSI sequence when colour is on, "" otherwise: "1" bold, "2" faint, "0" reset, "31" to "34"
  * and "36" colours. */
 const char *log_style(const char *code);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/log.h"
 #include "core/mem.h"
 #include "io/png.h"
 
@@ -15,9 +16,8 @@ enum { USUAL_COLUMNS = 80 };
 typedef enum Ink { INK_ASCII, INK_256, INK_24BIT } Ink;
 
 static Ink choose_ink(void) {
-    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR"), *depth = getenv("COLORTERM");
-    if (!isatty(STDOUT_FILENO) || !term || strcmp(term, "dumb") == 0 || (no_color && *no_color))
-        return INK_ASCII;
+    const char *depth = getenv("COLORTERM");
+    if (!log_takes_colour(STDOUT_FILENO)) return INK_ASCII;
     return depth && (strcmp(depth, "truecolor") == 0 || strcmp(depth, "24bit") == 0) ? INK_24BIT
                                                                                      : INK_256;
 }

@@ -102,6 +102,7 @@ check "from a script with mean and band" grep -qE '^5 2.85 2.85 2.85$' "$tmp/los
 check "and a name for each line" grep -q 'title "clusters 4 (3 runs)"' "$tmp/loss.svg.gnuplot"
 check "over time" with "$tmp/sweep" --plot "$tmp/time.png" --what accuracy --x time --band sd --keep
 check "in minutes, to PNG" grep -q 'minutes of training' "$tmp/time.png.gnuplot"
+expect 0 '^[|] Transformer ' "beside published figures" with "$tmp/sweep" --plot "$tmp/loss.svg" --papers
 check "over clusters" with "$tmp/sweep" --plot "$tmp/clusters.svg" --what clusters --keep
 check "with a band" grep -qx '4 37.5 25 50' "$tmp/clusters.svg.gnuplot"
 expect 66 'at least two values' "clusters of a run" with "$tmp/sweep/b" --plot "$tmp/x.svg" --what clusters
