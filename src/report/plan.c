@@ -133,7 +133,9 @@ static double examples_of(const Config *c) {
 
 /* Documents at their greatest length: what counts is how runs compare. */
 static double work_of(const Config *c) {
+    const double usual_flops = 1e11; /* a second, for those that have a time instead */
     const TrainConf *t = &c->train;
+    if (t->minutes > 0) return t->minutes * 60 * usual_flops;
     const double an_update = (double)t->batch * t->accumulate;
     const double samples =
         t->steps ? t->steps * an_update : t->epochs * (1 - c->holdout) * examples_of(c);
@@ -151,7 +153,8 @@ static bool look_at(Plan *p, int run, const Config *c, Err *err) {
     if (!file_exists(path)) return true;
     if (!run_read(&there, dir, false, err)) return false;
     const bool as_long = equal_at(there.config, c->resolved, "train.steps") &&
-                         equal_at(there.config, c->resolved, "train.epochs");
+                         equal_at(there.config, c->resolved, "train.epochs") &&
+                         equal_at(there.config, c->resolved, "train.minutes");
     r->state = as_long && run_done(&there) ? PLAN_DONE : PLAN_BEGUN;
     if (there.train.n) r->seconds = there.train.line[there.train.n - 1].value[RUN_SECONDS];
     run_free(&there);

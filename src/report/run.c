@@ -251,8 +251,11 @@ int64_t run_updates(const Run *r) {
     return (int64_t)(run_number(r, "train.epochs", 0) * an_epoch);
 }
 
+/* One that a time ends is done when it was tested and did not go on from there. */
 bool run_done(const Run *r) {
-    const int64_t updates = run_updates(r);
+    const RunLine *l = last_line(&r->train);
+    const bool timed = run_number(r, "train.minutes", 0) > 0;
+    const int64_t updates = timed && l ? l->step : run_updates(r);
     return r->tested[RUN_LAST] && updates > 0 && r->test[RUN_LAST].step >= updates &&
            (r->tested[RUN_BEST] || !run_best(r));
 }

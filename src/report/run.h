@@ -59,8 +59,8 @@ double run_number(const Run *r, const char *path, double other);
  * a finite loss, as training chooses best.safetensors; NULL: none. */
 const RunLine *run_best(const Run *r);
 
-/* The updates of the whole training. 0: not known yet, of a run in epochs that has written nothing.
- */
+/* The updates of the whole training, or the most that a time may end. 0: not known yet, of a run in
+ * epochs that has written nothing. */
 int64_t run_updates(const Run *r);
 /* Whether it came to its end, both final tests included. */
 bool run_done(const Run *r);

@@ -125,8 +125,10 @@ void banner_data(const Feed *f, int64_t horizon) {
             "holdout  none: val.safetensors validates, for %s the test set; 'best' has seen it",
             f->c->task->name);
     print_lengths(f);
-    log_info("updates  %lld, %lld an epoch, of %d x %d examples; lr %g, %s, warm-up %d",
-             (long long)horizon, (long long)an_epoch, t->accumulate, t->batch, t->lr,
+    char minutes[48] = "";
+    if (t->minutes > 0) snprintf(minutes, sizeof minutes, " or %g minutes", t->minutes);
+    log_info("updates  %lld%s, %lld an epoch, of %d x %d examples; lr %g, %s, warm-up %d",
+             (long long)horizon, minutes, (long long)an_epoch, t->accumulate, t->batch, t->lr,
              setting(f->c, "train", "schedule"), t->warmup);
 }
 

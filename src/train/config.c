@@ -39,6 +39,8 @@ static const ConfigKey *data_keys(const Task *task) {
 static const ConfigKey train_keys[] = {
     {"epochs", KEY_INT, AT(epochs), "1", 1, 1e6, NULL, "passes over the training split"},
     {"steps", KEY_INT, AT(steps), "0", 0, 2e9, NULL, "updates to make; 0: as many as epochs give"},
+    {"minutes", KEY_REAL, AT(minutes), "0", 0, 1e7, NULL,
+     "minutes of training after which it ends; 0: no limit. Of constant and rsqrt schedules"},
     {"batch", KEY_INT, AT(batch), "32", 1, 1 << 20, NULL, "samples a micro-batch"},
     {"accumulate", KEY_INT, AT(accumulate), "1", 1, 1 << 16, NULL, "micro-batches an update"},
     {"lr", KEY_REAL, AT(lr), "0.001", 0, 1e3, NULL, "learning rate after warm-up"},
@@ -126,6 +128,21 @@ static cJSON *resolve(const Config *c) {
     return root;
 }
 
+/* Whether the learning rate does not depend on when training ends. */
+static bool endless(const cJSON *config) {
+    const cJSON *train = cJSON_GetObjectItemCaseSensitive(config, "train");
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(train, "schedule"));
+    return s && (!strcmp(s, "constant") || !strcmp(s, "rsqrt"));
+}
+
+static bool check_minutes(const Config *c, Err *err) {
+    if (c->train.minutes <= 0 || endless(c->resolved)) return true;
+    return err_set(err, EX_CONFIG,
+                   "%s: train.minutes goes with a train.schedule that has no end, constant or "
+                   "rsqrt; others are laid out over all updates",
+                   c->path);
+}
+
 static cJSON *attention_of(const cJSON *root) {
     return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "model"),
                                             "attention");
@@ -166,7 +183,7 @@ bool config_open(Config *c, const cJSON *root, const char *where, char *const *o
     ok = ok && read_all(c, own, err);
     if (ok) c->resolved = resolve(c);
     cJSON_Delete(own);
-    return ok;
+    return ok && check_minutes(c, err);
 }
 
 bool config_load(Config *c, const char *path, char *const *overrides, int count, Err *err) {
@@ -207,12 +224,6 @@ void config_run_dir(char *dir, size_t size, const char *path, char *const *overr
 
 /* ---- comparison ---- */
 
-static bool endless(const cJSON *config) {
-    const cJSON *train = cJSON_GetObjectItemCaseSensitive(config, "train");
-    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(train, "schedule"));
-    return s && (!strcmp(s, "constant") || !strcmp(s, "rsqrt"));
-}
-
 bool config_key_is_free(const char *key) {
     static const char *const keys[] = {"data.dir", "train.eval_every", "train.log_every",
                                        "train.save_minutes", "train.tensorboard"};
@@ -223,7 +234,8 @@ bool config_key_is_free(const char *key) {
 
 static bool may_differ(const char *key, bool no_end) {
     if (config_key_is_free(key)) return true;
-    return no_end && (!strcmp(key, "train.steps") || !strcmp(key, "train.epochs"));
+    return no_end && (!strcmp(key, "train.steps") || !strcmp(key, "train.epochs") ||
+                      !strcmp(key, "train.minutes"));
 }
 
 static void differences(const cJSON *a, const cJSON *b, const char *prefix, bool no_end, char *list,

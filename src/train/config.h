@@ -9,7 +9,7 @@
 
 typedef struct TrainConf {
     int epochs, steps, batch, accumulate, warmup, schedule, eval_every, log_every, lanes, seed;
-    double lr, clip, save_minutes;
+    double lr, clip, minutes, save_minutes;
     bool tensorboard;
     AdamwConf adamw;
 } TrainConf;

@@ -1,5 +1,6 @@
 #include "train/meter.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/lanes.h"
@@ -20,10 +21,24 @@ static Work work_sum(const Work *a, const Work *b) {
                   a->flops + b->flops};
 }
 
+static double an_update(const Meter *m, const Work *w) {
+    return (double)m->conf->batch * m->conf->accumulate * w->seconds / w->samples;
+}
+
+/* The update at which training will end, by its number or by the time. */
+static double last_update(const Meter *m, const State *s, const Work *w) {
+    const double left = m->conf->minutes * 60 - m->seconds;
+    const double then = (double)s->update + (left > 0 ? left / an_update(m, w) : 0);
+    return m->conf->minutes > 0 && then < (double)m->end ? then : (double)m->end;
+}
+
 static double seconds_left(const Meter *m, const State *s, const Work *w) {
-    const double a_sample = w->seconds / w->samples;
-    const double an_update = (double)m->conf->batch * m->conf->accumulate * a_sample;
-    return (double)(m->end - s->update) * an_update + m->passes_left * a_sample * forward_share;
+    const double end = last_update(m, s, w), every = (double)m->every;
+    double passes = floor(end / every) - floor((double)s->update / every);
+    if (m->end == m->horizon && fmod(end, every) != 0) passes++;
+    const double evaluated = passes * m->validation + m->tests;
+    return (end - (double)s->update) * an_update(m, w) +
+           evaluated * forward_share * w->seconds / w->samples;
 }
 
 /* "0.85", "95.2", "1.23 k". */
@@ -36,9 +51,8 @@ static const char *format_rate(char *buf, size_t size, double x) {
 /* The runs after this one take what this one takes in all, by their work. */
 static void show_place(const Meter *m, const State *s, const Work *w) {
     const MeterAmong *a = m->among;
-    const double own =
-        (double)m->conf->batch * m->conf->accumulate * (double)m->end * (w->seconds / w->samples);
-    const double done = a->before + a->own * (double)s->update / (double)m->end;
+    const double end = last_update(m, s, w), own = end * an_update(m, w);
+    const double done = a->before + a->own * (double)s->update / end;
     const double left = seconds_left(m, s, w) + (a->own > 0 ? own * a->after / a->own : 0);
     char text[96], time[32];
     snprintf(text, sizeof text, "run %d of %d, sweep %.0f %%, %s left; ", a->number, a->count,
@@ -143,6 +157,10 @@ void meter_peak(Meter *m) {
     if (peak > m->peak) m->peak = peak;
     m->peak_measured = now;
     m->peaks++;
+}
+
+bool meter_time_is_up(const Meter *m) {
+    return m->conf->minutes > 0 && m->seconds >= m->conf->minutes * 60;
 }
 
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds) {

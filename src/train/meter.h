@@ -47,7 +47,8 @@ typedef struct Meter {
     const TrainConf *conf;
     const MeterAmong *among;         /* NULL: a run alone */
     int64_t horizon, end, per_epoch; /* end: the last update that this process will make */
-    double passes_left;              /* samples of evaluations up to the end; the caller keeps it */
+    int64_t every;                   /* updates between validations */
+    double validation, tests;        /* samples of a validation, and of all tests at the end */
     double peak;                     /* GFLOP/s */
     double peak_measured;            /* when */
     int peaks;                       /* how often */
@@ -66,6 +67,9 @@ void meter_update(Meter *m, State *s, const Work *work, double lr, double norm);
 /* Measures the peak, again if that is a while ago: the best counts, since other programs may have
  * had the processor. */
 void meter_peak(Meter *m);
+
+/* Whether training has had the minutes that the config gives it. */
+bool meter_time_is_up(const Meter *m);
 
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds);
 void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count);

@@ -206,13 +206,6 @@ static bool keep_best(Trainer *t, const Score *score) {
     return true;
 }
 
-static double passes_left(const Trainer *t) {
-    const double validations = (double)(t->end / t->every - t->state.update / t->every) +
-                               (t->end == t->horizon && t->end % t->every != 0);
-    const double tests = t->end == t->horizon ? 2 : 0;
-    return validations * t->feed.examples[SPLIT_VAL] + tests * t->feed.examples[SPLIT_TEST];
-}
-
 static bool validate(Trainer *t, Err *err) {
     State *s = &t->state;
     const int count = t->feed.examples[SPLIT_VAL];
@@ -227,7 +220,6 @@ static bool validate(Trainer *t, Err *err) {
              (long long)s->update, (double)s->update / (double)t->meter.per_epoch,
              100 * score.accuracy, score.loss, best ? ": the best so far" : "");
     save_and_go_on(t);
-    t->meter.passes_left = passes_left(t);
     meter_peak(&t->meter);
     return true;
 }
@@ -283,9 +275,11 @@ static void tell_end(const Trainer *t) {
              (long long)t->state.update);
 }
 
-/* Validates where that is due, also when going on from a validation that was interrupted. */
+/* Validates where that is due, also when going on from a validation that was interrupted. When the
+ * time is up, the update at hand is the last. */
 static bool loop(Trainer *t, Err *err) {
     for (;;) {
+        if (meter_time_is_up(&t->meter)) t->end = t->horizon = t->state.update;
         if (validation_due(t) && !validate(t, err)) return false;
         if (t->state.update >= t->end) break;
         if (!update(t, err)) return false;
@@ -392,7 +386,9 @@ static bool open_meter(Trainer *t, Err *err) {
     m->horizon = t->horizon;
     m->end = t->end;
     m->per_epoch = feed_updates_per_epoch(&t->feed);
-    m->passes_left = passes_left(t);
+    m->every = t->every;
+    m->validation = t->feed.examples[SPLIT_VAL];
+    m->tests = t->end == t->horizon ? 2.0 * t->feed.examples[SPLIT_TEST] : 0;
     return history_seconds(t->dir.metrics, t->state.update, &m->seconds, err) &&
            metrics_open(&m->file, t->dir.metrics, err) &&
            (!m->conf->tensorboard || events_open(&m->events, t->dir.dir, t->state.update, err));

@@ -48,6 +48,19 @@ bash -c "$(sed -n 's/^to go on: //p' "$tmp/out")" >"$tmp/log" 2>&1
 [ "$(hash_of "$tmp/it's here")" = "$whole" ]
 result $? "that command goes on, quotes and all" "$tmp/log"
 
+# A time as the end: of schedules that do not mind when that is.
+timed=("${train[@]}" train.steps=100000000 --out "$tmp/timed")
+last_test() { grep '"which": "last"' "$1/metrics.jsonl" | tail -1; }
+updates() { last_test "$1" | sed -E 's/.*"step": ([0-9]+),.*/\1/'; }
+expect 0 'test accuracy of best' "a time ends a run" "${timed[@]}" train.minutes=0.003
+first=$(updates "$tmp/timed")
+expect 0 "resuming at update $first" "and more time" "${timed[@]}" train.minutes=0.006
+check "makes it longer" test "$(updates "$tmp/timed")" -gt "$first"
+expect 0 'test accuracy of best' "the same updates, counted" "${train[@]}" train.steps="$(updates "$tmp/timed")" --out "$tmp/counted"
+check "end at the same loss" diff <(last_test "$tmp/counted") <(last_test "$tmp/timed")
+expect 78 'train.minutes goes with a train.schedule that has no end, constant or rsqrt' "not of others" \
+    "${train[@]}" train.minutes=1 train.schedule=cosine --out "$tmp/none"
+
 # TensorBoard's files change nothing: a run may begin with them and go on without.
 events() { find "$1" -name 'events.out.tfevents.*' | wc -l; }
 expect 0 'stopped|to go on' "a run with TensorBoard's files" \
