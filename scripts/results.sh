@@ -39,5 +39,5 @@ keep() { # DIR
 case $#,${1-} in
     0,) for page in README.md results/*.md; do rebuild "$page"; done ;;
     2,keep) keep "$2" ;;
-    *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
+    *) sed -n '/^#   /s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
 esac

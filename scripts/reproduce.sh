@@ -1,0 +1,38 @@
+#!/bin/bash
+# The experiments that results/ tells of. Stopped at any moment, the same command goes on.
+#   reproduce.sh clusters            image: 4 to 64 clusters, two seeds, an epoch each
+#   reproduce.sh components TASK     image or listops: CAST with one part changed at a time
+#   reproduce.sh first [MINUTES]     five tasks: CAST and full attention, so many minutes of training each [30];
+#                                    more minutes than last time go on from there
+set -eu
+cd "$(dirname "$0")/.."
+
+# The shipped config, by a schedule that does not mind when it ends.
+first() { # first TASK MINUTES KEY=V1,V2
+    ./cast_sweep "configs/$1.json" train.schedule=rsqrt train.epochs=1000000 train.minutes="$2" train.eval_every=500 "$3" \
+        --out "runs/first/$1"
+}
+
+case $#,${1-} in
+    1,clusters)
+        ./cast_sweep configs/image.json train.epochs=1 train.warmup=200 model.attention.clusters=4,8,16,32,64 \
+            --seeds 1..2 --out runs/clusters
+        ;;
+    2,components)
+        case $2 in
+            image) length=(train.epochs=1 train.warmup=200) sizes=fixed,32,128 ;;
+            listops) length=(train.steps=500 train.warmup=100) sizes=fixed,100,400 ;;
+            *) echo "reproduce.sh: components of image or listops, got $2" >&2; exit 64 ;;
+        esac
+        for part in summaries=true,false intra=true,false surrogates=learned,frozen mechanism=topk,sa_topk \
+            attention_fn=softmax,laplace cluster_size=$sizes; do
+            ./cast_sweep "configs/$2.json" "${length[@]}" "model.attention.$part" --out "runs/components-$2"
+        done
+        ;;
+    [12],first)
+        minutes=${2:-30}
+        for task in image listops text retrieval pathfinder; do first $task "$minutes" model.attention.type=cast,full; done
+        for task in image listops; do first $task "$minutes" model.attention.mechanism=topk,sa_topk; done
+        ;;
+    *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' >&2; exit 64 ;;
+esac
