@@ -42,4 +42,8 @@ check "but not their weights" diff <(cd "$kept" && find . -type f | sort) - <<'E
 ./clusters=4,seed=1/env.json
 ./clusters=4,seed=1/metrics.jsonl
 END
+for loss in 3 2 1.5 1 0.25; do
+    echo "{\"kind\": \"train\", \"step\": 1, \"loss\": $loss, \"accuracy\": 0.5}"
+done >"$kept/clusters=4,seed=1/metrics.jsonl"
+expect 0 '^[|] clusters=4,seed=1 [|] 2.500 [|] 0.625 [|]$' "mean losses" "${results[@]}" losses "$kept" 2
 expect 64 'results.sh keep DIR' "anything else" "${results[@]}" discard
