@@ -194,3 +194,10 @@ for task in 4 2 1 3; do
 done
 check "make the same weights and metrics" same_as_whole "$odd"
 SLURM_ARRAY_TASK_ID=3 expect 0 '4 runs, 4 done' "a task whose run is done" "$tmp/job.sh"
+
+# ---- a time as the end ----
+
+timed=("$bin/cast_sweep" "$tmp/tiny.json" train.steps=100000000 "model.attention.clusters=2,3" --threads 1 --out "$tmp/timed")
+expect 0 '2 of 2 runs are done' "runs that a time ends" "${timed[@]}" train.minutes=0.003
+expect 0 '2 runs, 2 done' "are done" "${timed[@]}" train.minutes=0.003 --dry-run
+expect 0 '2 runs, 2 begun' "and with more time are not" "${timed[@]}" train.minutes=0.006 --dry-run
