@@ -31,7 +31,7 @@ typedef struct AttnTap {
 typedef struct AttnCall {
     int N;
     const real *X;              /* (N,d) the attention's own input */
-    const real *Q, *K, *V;      /* (N,d), heads side by side: (N,h,e) */
+    const real *Q, *K, *V;      /* (N,d), heads side by side: (N,h,e); V: see choose */
     real *R;                    /* (N,d) forward: written. backward: as forward left it */
     const real *w[ATTN_PARAMS]; /* its own parameters */
     RngKey key;                 /* equal in forward and backward */
@@ -56,6 +56,10 @@ typedef struct AttnMech {
     /* Describes its own parameters, at most ATTN_PARAMS; returns how many. NULL: it has none. */
     int (*params)(const void *self, ParamSpec *specs);
     AttnNeeds (*needs)(const void *self, int N);
+    /* Before forward, from X, Q and K alone, with the same saved and scratch: writes the tokens
+     * that are held, ascending, to `held` (N), and returns how many. Only their rows of V are
+     * computed and may be read, and only their rows of dK and dV are used. NULL: all are held. */
+    int (*choose)(const void *self, AttnCall *c, int *held);
     void (*forward)(const void *self, AttnCall *c);
     void (*backward)(const void *self, AttnCall *c);
     /* Multiply-adds of the products that the method needs, times 2, in the forward pass. */

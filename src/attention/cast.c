@@ -16,6 +16,9 @@
  * of each row of a cluster's scores, and the clusters. All probabilities are computed again.
  * R_intra is not needed: the gradient of A_sum for a member is <dR, R_intra> = sum_j P_ij (dR_i .
  * V_j), which attend_backward has at hand.
+ *
+ * A token that no cluster holds (with Top-K about (1 - 1/C)^C of them, a third) gives nobody its
+ * value, and its key only a score that has no gradient: `choose` spares these rows' products.
  */
 #include <math.h>
 #include <string.h>
@@ -462,6 +465,45 @@ static void report(const Cast *s, const Saved *v, const Scratch *t, const AttnTa
     if (tap->affinities) transpose(tap->affinities, C, t->affinity, blocks(N) * BLOCK, C, N);
 }
 
+/* The tokens that clusters hold, ascending; if they are many, a few more, so that products have
+ * whole blocks of rows. At first `held` marks them. */
+static int held_tokens(int *held, const Cast *s, const Saved *v, int N, int k) {
+    enum { MANY = 64, ROWS = 16 };
+    int n = 0;
+    memset(held, 0, (size_t)N * sizeof *held);
+    for (int c = 0; c < s->clusters; c++)
+        for (int i = 0; i < v->size[c]; i++) {
+            int *mark = held + list_of(v, c, k)[i];
+            n += !*mark;
+            *mark = 1;
+        }
+    for (int i = 0; i < N && n > MANY && n % ROWS; i++)
+        if (!held[i]) held[i] = 1, n++;
+    n = 0;
+    for (int i = 0; i < N; i++) {
+        const int marked = held[i];
+        held[n] = i;
+        n += marked;
+    }
+    return n;
+}
+
+static int choose(const void *self, AttnCall *call, int *held) {
+    const Cast *s = self;
+    const int N = call->N, C = s->clusters, k = cluster_size(s, N);
+    Arena saved = call->saved, scratch = call->scratch;
+    Saved v;
+    Scratch t;
+    place_saved(&v, s, &saved, N);
+    place_scratch(&t, s, &scratch, N, false);
+    gate_forward(&v, s, call);
+    scores_forward(&t, s, &v, call);
+    cluster_choose((ClusterRule)s->rule, v.list, v.size, t.affinity, blocks(N) * BLOCK, &t.choice,
+                   N, C, k);
+    if (call->tap) report(s, &v, &t, call->tap, N, k);
+    return held_tokens(held, s, &v, N, k);
+}
+
 static void forward(const void *self, AttnCall *call) {
     const Cast *s = self;
     const int N = call->N, C = s->clusters, k = cluster_size(s, N);
@@ -469,11 +511,6 @@ static void forward(const void *self, AttnCall *call) {
     Scratch t;
     place_saved(&v, s, &call->saved, N);
     place_scratch(&t, s, &call->scratch, N, false);
-    gate_forward(&v, s, call);
-    scores_forward(&t, s, &v, call);
-    cluster_choose((ClusterRule)s->rule, v.list, v.size, t.affinity, blocks(N) * BLOCK, &t.choice,
-                   N, C, k);
-    if (call->tap) report(s, &v, &t, call->tap, N, k);
     weights_forward(&t, s, &v, N);
     take_members(t.asum, s, &v, true, k);
     memset(call->R, 0, (size_t)N * (size_t)s->shape.d * sizeof *call->R);
@@ -545,6 +582,7 @@ const AttnMech attn_cast = {
     .check = check,
     .params = params,
     .needs = needs,
+    .choose = choose,
     .forward = forward,
     .backward = backward,
     .flops = flops,

@@ -39,6 +39,8 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
                        arena_reals(a, n * d),
                        arena_reals(a, n * d),
                        arena_reals(a, n * (size_t)m->conf.d_ff),
+                       arena_ints(a, n),
+                       0,
                        {0}};
         b.saved = (Arena){arena_take(a, needs.saved, 1), 0, needs.saved};
         if (!measuring) doc->blocks[i] = b;
@@ -238,6 +240,60 @@ void encoder_attention_gradients(AttnCall *c, const Pass *p, const Doc *doc,
     for (int i = 0; i < p->m->own; i++) c->dw[i] = dw + p->m->blocks[layer].own[i];
 }
 
+void encoder_choose(const Pass *p, BlockActs *b, const AttnCall *c) {
+    AttnCall call = *c;
+    const Model *m = p->m;
+    b->nheld = m->mech->choose ? m->mech->choose(m->attn, &call, b->held) : c->N;
+}
+
+/* Rows r0.. of x, of the held tokens alone: in place where every token is held, else through `to`:
+ * take_rows copies them there, put_rows back. */
+static real *held_rows(const BlockActs *b, int N, real *x, int r0, int d, real *to) {
+    return b->nheld == N ? rows(x, r0, d) : to;
+}
+
+static real *take_rows(const BlockActs *b, int N, real *x, int r0, int n, int d, real *to) {
+    for (int i = 0; i < n && b->nheld < N; i++)
+        memcpy(rows(to, i, d), rows(x, b->held[r0 + i], d), (size_t)d * sizeof *to);
+    return held_rows(b, N, x, r0, d, to);
+}
+
+static void put_rows(const BlockActs *b, int N, real *x, int r0, int n, int d, real *from) {
+    for (int i = 0; i < n && b->nheld < N; i++)
+        memcpy(rows(x, b->held[r0 + i], d), rows(from, i, d), (size_t)d * sizeof *x);
+}
+
+static void values_forward(const Pass *p, const BlockActs *b, const EncoderScratch *t, real *x,
+                           const LinearAt *v, int N) {
+    const int d = p->m->conf.d;
+    FOR_TILES (r0, n, b->nheld) {
+        const real *held = take_rows(b, N, x, r0, n, d, t->narrow[0]);
+        real *to = held_rows(b, N, b->v, r0, d, t->narrow[1]);
+        linear_forward(to, d, held, d, p->wt + v->w, p->w + v->b, NULL, n, d, d);
+        put_rows(b, N, b->v, r0, n, d, to);
+    }
+}
+
+/* From the gradients of held tokens' keys and values to their projections and doc->dnorm. */
+static void held_backward(const Pass *p, const Doc *doc, int layer, const EncoderScratch *t,
+                          real *x, real *dw) {
+    const BlockActs *b = &doc->blocks[layer];
+    const BlockAt *at = &p->m->blocks[layer];
+    const int d = p->m->conf.d, N = doc->N;
+    const LinearAt *const layers[2] = {&at->k, &at->v};
+    real *const grads[2] = {t->dk, t->dv};
+    FOR_TILES (r0, n, b->nheld) {
+        const real *held = take_rows(b, N, x, r0, n, d, t->narrow[0]);
+        real *dx = take_rows(b, N, doc->dnorm, r0, n, d, t->narrow[1]);
+        for (int i = 0; i < 2; i++) {
+            const real *dy = take_rows(b, N, grads[i], r0, n, d, t->wide[0]);
+            linear_backward_weight(dw + layers[i]->w, dw + layers[i]->b, dy, d, held, d, n, d, d);
+            linear_backward_input(dx, d, dy, d, p->w + layers[i]->w, true, n, d, d);
+        }
+        put_rows(b, N, doc->dnorm, r0, n, d, dx);
+    }
+}
+
 static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, int layer) {
     const Model *m = p->m;
     const BlockAt *at = &m->blocks[layer];
@@ -247,10 +303,11 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
         const real *x = sublayer_input(norm_forward, p, doc, segment, r0, n, rows(t->x, r0, d));
         linear_forward(rows(b->q, r0, d), d, x, d, p->wt + at->q.w, p->w + at->q.b, NULL, n, d, d);
         linear_forward(rows(b->k, r0, d), d, x, d, p->wt + at->k.w, p->w + at->k.b, NULL, n, d, d);
-        linear_forward(rows(b->v, r0, d), d, x, d, p->wt + at->v.w, p->w + at->v.b, NULL, n, d, d);
     }
     real *x = segment == 0 ? doc->stream[0] : t->x;
     AttnCall call = encoder_attention_call(p, doc, t, layer, x);
+    encoder_choose(p, b, &call);
+    values_forward(p, b, t, x, &at->v, N);
     m->mech->forward(m->attn, &call);
     real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : x,
          *out = output_of(m, doc, segment);
@@ -311,17 +368,13 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
     encoder_attention_gradients(&call, p, doc, t, layer, dw);
     memset(doc->dnorm, 0, all);
     real *const grads[3] = {t->dq, t->dk, t->dv};
-    const LinearAt layers[3] = {at->q, at->k, at->v};
     for (int i = 0; i < 3; i++) memset(grads[i], 0, all);
     m->mech->backward(m->attn, &call);
+    held_backward(p, doc, layer, t, x, dw);
     FOR_TILES (r0, n, N) {
-        for (int i = 0; i < 3; i++) {
-            const real *dy = rows(grads[i], r0, d);
-            linear_backward_weight(dw + layers[i].w, dw + layers[i].b, dy, d, rows(x, r0, d), d, n,
-                                   d, d);
-            linear_backward_input(rows(doc->dnorm, r0, d), d, dy, d, p->w + layers[i].w, true, n, d,
-                                  d);
-        }
+        const real *dy = rows(t->dq, r0, d);
+        linear_backward_weight(dw + at->q.w, dw + at->q.b, dy, d, rows(x, r0, d), d, n, d, d);
+        linear_backward_input(rows(doc->dnorm, r0, d), d, dy, d, p->w + at->q.w, true, n, d, d);
         input_backward(p, doc, segment, r0, n, dw);
     }
 }

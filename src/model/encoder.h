@@ -25,6 +25,7 @@ typedef struct Pass {
 typedef struct BlockActs {
     real *q, *k, *v, *r; /* (N,d) */
     real *f;             /* (N,d_ff) before gelu */
+    int *held, nheld;    /* (N) the tokens that the mechanism holds: AttnMech.choose */
     Arena saved;         /* the mechanism's */
 } BlockActs;
 
@@ -54,9 +55,11 @@ typedef struct EncoderScratch {
 } EncoderScratch;
 void encoder_place(EncoderScratch *t, Arena *a, const Model *m);
 
-/* The call of a block's mechanism on input x, and what the backward pass adds to it. */
+/* The call of a block's mechanism on input x, its choice, and what the backward pass adds to the
+ * call. */
 AttnCall encoder_attention_call(const Pass *p, const Doc *doc, const EncoderScratch *t, int layer,
                                 const real *x);
+void encoder_choose(const Pass *p, BlockActs *b, const AttnCall *c);
 void encoder_attention_gradients(AttnCall *c, const Pass *p, const Doc *doc,
                                  const EncoderScratch *t, int layer, real *dw);
 

@@ -156,6 +156,7 @@ static void time_mechanism(const Parts *p, Worker *k, real *dw, double *seconds)
         encoder_attention_gradients(&c, &p->pass, &k->docs[0], t, l, dw);
         AttnCall back = c;
         double start = clock_seconds();
+        encoder_choose(&p->pass, &k->docs[0].blocks[l], &c);
         m->mech->forward(m->attn, &c);
         m->mech->backward(m->attn, &back);
         seconds[MECHANISM] += clock_seconds() - start;

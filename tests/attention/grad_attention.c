@@ -24,6 +24,8 @@ typedef struct Attention {
     int nown, C, slots;
     AttnTap tap;
     int *clusters, *first; /* as sets: each sorted */
+    int *held, nheld;      /* chosen tokens */
+    real *values;          /* V of held tokens; others' rows are poison */
     size_t at_forward;     /* calls so far */
     void *saved, *scratch;
     AttnNeeds needs;
@@ -62,10 +64,40 @@ static AttnCall call_of(Attention *o, size_t scratch) {
     return call;
 }
 
+/* What the choice promises: V of held tokens is all that is read. */
+static void hold_values(Attention *o, AttnCall *call) {
+    const size_t d = o->v->n / (size_t)call->N;
+    AttnCall choice = *call;
+    choice.V = NULL;
+    o->nheld = o->mech->choose(o->self, &choice, o->held);
+    poison(o->values, o->v->n * sizeof *o->values);
+    for (int i = 0; i < o->nheld; i++) {
+        assert_true(o->held[i] < call->N && (i == 0 || o->held[i] > o->held[i - 1]));
+        const size_t at = (size_t)o->held[i] * d;
+        memcpy(o->values + at, o->v->x + at, d * sizeof *o->values);
+    }
+    call->V = o->values;
+}
+
+/* And nothing is added to dK and dV of other tokens. */
+static void check_held(const Attention *o) {
+    const int N = o->call.N;
+    const size_t d = o->v->n / (size_t)N;
+    for (int n = 0, i = 0; n < N; n++) {
+        if (i < o->nheld && o->held[i] == n) {
+            i++;
+            continue;
+        }
+        for (size_t j = (size_t)n * d; j < (size_t)(n + 1) * d; j++)
+            assert_true(o->k->dx[j] == o->k->noise[j] && o->v->dx[j] == o->v->noise[j]);
+    }
+}
+
 static void forward(void *ctx) {
     Attention *o = ctx;
     poison(o->saved, o->needs.saved);
     AttnCall call = call_of(o, o->needs.forward);
+    if (o->mech->choose) hold_values(o, &call);
     o->mech->forward(o->self, &call);
     if (o->mech->clusters) watch_clusters(o);
 }
@@ -73,10 +105,12 @@ static void forward(void *ctx) {
 static void backward(void *ctx) {
     Attention *o = ctx;
     AttnCall call = call_of(o, o->needs.backward);
+    if (o->mech->choose) call.V = o->values;
     call.dR = o->r->dx;
     call.dX = o->x->dx, call.dQ = o->q->dx, call.dK = o->k->dx, call.dV = o->v->dx;
     for (int i = 0; i < o->nown; i++) call.dw[i] = o->own[i]->dx;
     o->mech->backward(o->self, &call);
+    if (o->mech->choose) check_held(o);
 }
 
 /* ---- one case ---- */
@@ -106,6 +140,8 @@ static void open_case(Attention *o, GradCase *c, int N, int d) {
     const size_t f = o->needs.forward, b = o->needs.backward;
     o->saved = block(o->needs.saved);
     o->scratch = block(f > b ? f : b);
+    o->held = block((size_t)N * sizeof *o->held);
+    o->values = block(size * sizeof *o->values);
     if (!o->mech->clusters) return;
     o->mech->clusters(o->self, &o->C, &o->slots);
     o->clusters = block((size_t)o->C * (size_t)o->slots * sizeof(int));
@@ -118,6 +154,7 @@ static void open_case(Attention *o, GradCase *c, int N, int d) {
 static void close_case(Attention *o, GradCase *c) {
     grad_close(c);
     free(o->saved), free(o->scratch), free(o->clusters), free(o->first), free(o->self);
+    free(o->held), free(o->values);
 }
 
 /* ---- variants ---- */

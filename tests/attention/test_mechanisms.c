@@ -132,15 +132,16 @@ static void *buffer(size_t bytes) {
     return p;
 }
 
-static void forward(const Cast *o, const void *self, AttnTap *tap) {
+static void choose(const Cast *o, const void *self, AttnTap *tap) {
     const AttnNeeds needs = attn_cast.needs(self, o->N);
     void *saved = buffer(needs.saved), *scratch = buffer(needs.forward);
+    int *held = buffer((size_t)o->N * sizeof *held);
     AttnCall call = {.N = o->N, .X = o->X, .Q = o->Q, .K = o->K, .V = o->V, .R = o->R, .tap = tap};
     call.w[0] = o->S, call.w[1] = o->phi_w, call.w[2] = &o->phi_b;
     call.saved = (Arena){saved, 0, needs.saved};
     call.scratch = (Arena){scratch, 0, needs.forward};
-    attn_cast.forward(self, &call);
-    free(saved), free(scratch);
+    attn_cast.choose(self, &call, held);
+    free(saved), free(scratch), free(held);
 }
 
 /* The affinities are step 3's, and the clusters those that step 4 chooses from them; slots beyond
@@ -153,7 +154,7 @@ static void check_tap(Cast *o, const void *self, ClusterRule rule) {
         *list = buffer((size_t)(C * o->k) * 4);
     int *size = buffer((size_t)C * sizeof *size);
     real *affinities = buffer((size_t)(o->N * C) * sizeof *affinities);
-    forward(o, self, &(AttnTap){clusters, affinities});
+    choose(o, self, &(AttnTap){clusters, affinities});
     for (int n = 0; n < o->N; n++)
         for (int c = 0; c < C; c++)
             assert_true(fabs((double)affinities[n * C + c] - affinity(o, n, c)) < 2e-5);

@@ -19,10 +19,11 @@ expect 0 '^cast_eval [0-9]+\.[0-9]+\.[0-9]+$' "version" "${eval[@]}" --version
 
 # ---- the figures of training ----
 
-# Of metrics.jsonl and of the program's JSON, with as many digits as the former has.
-measured() { sed -n "s/.*\"which\": \"$1\", \"accuracy\": \([^,]*\), \"loss\": \([^,]*\),.*/\1 \2/p" "$tmp/run/metrics.jsonl"; }
+# Of metrics.jsonl and of the program's JSON, with as many digits as both have in float and in double.
+nine() { read -r a l && printf '%.9g %.9g\n' "$a" "$l"; }
+measured() { sed -n "s/.*\"which\": \"$1\", \"accuracy\": \([^,]*\), \"loss\": \([^,]*\),.*/\1 \2/p" "$tmp/run/metrics.jsonl" | nine; }
 number() { sed -n "s/^  \"$1\": \(.*\),$/\1/p" "$tmp/json"; }
-evaluated() { printf '%.9g %.9g\n' "$(number accuracy)" "$(number loss)"; }
+evaluated() { echo "$(number accuracy)" "$(number loss)" | nine; }
 for which in best last; do
     line=$(grep "^test accuracy of $which" "$tmp/log")
     option=()
@@ -81,7 +82,7 @@ for change in '"sa_topk" mechanism' '5 cluster_size' '"laplace" attention_fn' 'f
     expect 0 "^changed  $key.$name \(.*, now $value\)$" "another $name" "${eval[@]}" "$tmp/run" "$key.$name=$value"
 done
 expect 0 ' 4 heads' "other heads where no weight depends on them" "${eval[@]}" "$tmp/run" $key.type=full model.heads=4
-expect 78 "'blocks.0.attn.surrogate' is F32 \[4,2,8\], but this model takes F32 \[8,2,8\].*clusters \(4, now 8\)" \
+expect 78 "'blocks.0.attn.surrogate' is F(32|64) \[4,2,8\], but this model takes F(32|64) \[8,2,8\].*clusters \(4, now 8\)" \
     "more clusters" "${eval[@]}" "$tmp/run" $key.clusters=8
 expect 78 'model.heads \(2, now 4\)' "other heads where one does" "${eval[@]}" "$tmp/run" model.heads=4
 expect 78 'model.d \(16, now 32\)' "another width" "${eval[@]}" "$tmp/run" model.d=32
