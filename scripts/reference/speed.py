@@ -2,12 +2,12 @@
 """Times the training step of PyTorch and of `cast_bench` on one config, in turn.
 
     speed.py CONFIG [key=value ...] [--threads 2] [--rounds 5] [--bench ./cast_bench]
-             [--form reference|plain|tuned] [--torch-only] [--json]
+             [--forms reference,plain,tuned] [--torch-only] [--json]
 
 A step is forward, backward, clipping and AdamW in float32 on a batch of random tokens, all
 `max_length` long (the data is random, the work is not: no value of a token makes a step cheaper).
-Every round starts each program afresh, PyTorch then C, so that both meet the same machine; the
-figures are medians over the rounds, with the range, and the peak resident memory of each whole
+Every round starts each program afresh, in turn, so that all meet the same machine; the figures are
+medians over the rounds, with the range, and the peak resident memory of each whole
 process, measured alike by the kernel. PyTorch's own libraries are part of that: `torch_import_mb`
 says how much.
 
@@ -16,10 +16,10 @@ process beside them has slowed PyTorch down 20 times on two cores: a comparison 
 worthless. A round in which other processes used over 0.1 cores is therefore thrown away and
 repeated, and if that does not help, there is no result.
 
-PyTorch is used in one of three forms. `reference`: model.py, which parity.py holds us to, sequence
-by sequence at their true lengths. `plain`: the equations on a batch as they stand. `tuned`, unless
-told otherwise: as well as we know how to, with fused attention, norms, GELU and AdamW; tried
-without gain on CPU: one matrix product for q, k and v, torch.compile.
+PyTorch is timed in three forms. `reference`: model.py, which parity.py holds us to, sequence by
+sequence at their true lengths. `plain`: the equations on a batch as they stand, the way one writes
+a model in PyTorch. `tuned`: as well as we know how to, with fused attention, norms, GELU and AdamW;
+tried without gain on CPU: one matrix product for q, k and v, torch.compile.
 """
 
 import argparse
@@ -154,11 +154,22 @@ def summary(rounds: list[dict]) -> dict:
     }
 
 
-def report(name: str, side: dict) -> str:
-    return (
-        f"{name:8} {side['samples_per_s']:10.3f} samples/s "
-        f"({side['lowest']:.3f} to {side['highest']:.3f}), peak {side['rss_mb']:.0f} MiB"
+def report(name: str, side: dict, cast: dict | None) -> str:
+    line = (
+        f"{name:16} {side['samples_per_s']:8.2f} samples/s "
+        f"({side['lowest']:.2f} to {side['highest']:.2f}), peak {side['rss_mb']:5.0f} MiB"
     )
+    if cast and side is not cast:
+        speed = cast["samples_per_s"] / side["samples_per_s"]
+        line += f"; cast: {speed:.2f} x the speed, {cast['rss_mb'] / side['rss_mb']:.2f} x the memory"
+    return line
+
+
+def forms_of(text: str) -> list[str]:
+    forms = text.split(",")
+    if unknown := [form for form in forms if form not in FORMS]:
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}' is none of {', '.join(FORMS)}")
+    return forms
 
 
 def main() -> None:
@@ -169,14 +180,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0, help="per round of PyTorch")
     parser.add_argument("--bench", type=Path, default=ROOT / "cast_bench")
-    parser.add_argument("--form", choices=FORMS, default="tuned", help="of PyTorch's model")
+    parser.add_argument("--forms", type=forms_of, default=FORMS, help="of PyTorch's model")
     parser.add_argument("--torch-only", action="store_true")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--one-torch-round", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--one-torch-round", choices=FORMS, help=argparse.SUPPRESS)
     args = parser.parse_intermixed_args()
-    if args.one_torch_round:
-        one = torch_round(args.config, args.overrides, args.threads, args.seconds, args.form)
-        print(json.dumps(one))
+    if form := args.one_torch_round:
+        print(json.dumps(torch_round(args.config, args.overrides, args.threads, args.seconds, form)))
         return
     if not args.torch_only and not args.bench.is_file():
         raise SystemExit(
@@ -185,9 +195,8 @@ def main() -> None:
         )
 
     common = [args.config, *args.overrides, "--threads", str(args.threads)]
-    ours = [sys.executable, __file__, *common, "--one-torch-round", "--seconds", str(args.seconds)]
-    ours += ["--form", args.form]
-    commands = {"torch": ours}
+    torch = [sys.executable, __file__, *common, "--seconds", str(args.seconds), "--one-torch-round"]
+    commands = {f"torch {form}": [*torch, form] for form in args.forms}
     if not args.torch_only:
         commands["cast"] = [str(args.bench.resolve()), *common, "--json"]
     rounds: dict[str, list[dict]] = {name: [] for name in commands}
@@ -196,20 +205,12 @@ def main() -> None:
             rounds[name].append(measure(command, args.threads))
             rate = rounds[name][-1]["samples_per_s"]
             print(f"round {i + 1}: {name} {rate:.3f} samples/s", file=sys.stderr)
-    result: dict = {"threads": args.threads}
-    result |= {name: summary(found) for name, found in rounds.items()}
-    if "cast" in result:
-        sides = result["cast"], result["torch"]
-        result["speed_ratio"] = sides[0]["samples_per_s"] / sides[1]["samples_per_s"]
-        result["memory_ratio"] = sides[0]["rss_mb"] / sides[1]["rss_mb"]
+    result = {name: summary(found) for name, found in rounds.items()}
     if args.json:
-        print(json.dumps(result, indent=2))
+        print(json.dumps({"threads": args.threads} | result, indent=2))
         return
-    for name in rounds:
-        print(report(name, result[name]))
-    if "cast" in result:
-        print(f"cast / torch: speed {result['speed_ratio']:.2f}, ", end="")
-        print(f"memory {result['memory_ratio']:.2f}")
+    for name, side in result.items():
+        print(report(name, side, result.get("cast")))
 
 
 if __name__ == "__main__":

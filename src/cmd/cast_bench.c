@@ -105,6 +105,9 @@ static void print_result(const BenchResult *r) {
         printf("  of these FLOPs %.1f %% are the embedding's projection, which is done once an "
                "update instead\n",
                100 * r->folded_share);
+    if (r->spared_share > 0)
+        printf("  and %.1f %% keys and values of tokens in no cluster, which nobody reads\n",
+               100 * r->spared_share);
     printf("  peak memory %.1f MB\n", r->peak_rss_mb);
     print_parts(r);
 }
@@ -129,6 +132,7 @@ static void print_json(const BenchResult *r) {
     cJSON_AddNumberToObject(o, "peak_gflops", r->peak_gflops);
     cJSON_AddNumberToObject(o, "peak_share", r->gflops / r->peak_gflops);
     cJSON_AddNumberToObject(o, "folded_share", r->folded_share);
+    cJSON_AddNumberToObject(o, "spared_share", r->spared_share);
     cJSON_AddNumberToObject(o, "peak_rss_mb", r->peak_rss_mb);
     cJSON *parts = cJSON_AddObjectToObject(o, "parts_seconds");
     for (int i = 0; i < r->nparts; i++)

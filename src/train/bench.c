@@ -120,10 +120,15 @@ static double time_steps(Bench *b, double seconds) {
 
 enum { EMBEDDING, ATTENTION, MECHANISM, FEED_FORWARD, POOLING, PARTS };
 
+typedef struct LaneParts {
+    double seconds[PARTS];
+    double unheld; /* tokens that the mechanism does not hold, over all blocks */
+} LaneParts;
+
 typedef struct Parts {
     Bench *b;
     Pass pass;
-    double (*seconds)[PARTS]; /* (threads) */
+    LaneParts *lane; /* (lanes) */
 } Parts;
 
 static int part_of(const Model *m, int segment) {
@@ -165,16 +170,19 @@ static void time_mechanism(const Parts *p, Worker *k, real *dw, double *seconds)
 
 static void parts_lane(void *ctx, int lane, int thread, real *dw) {
     const Parts *p = ctx;
+    const Model *m = p->pass.m;
+    LaneParts *sum = &p->lane[lane];
     Worker *k = &p->b->engine.workers[thread];
     for (int repeat = 0; repeat <= PART_REPEATS; repeat++) {
         k->memory.used = 0;
-        doc_place(&k->docs[0], &k->memory, p->pass.m, p->pass.m->max_tokens);
+        doc_place(&k->docs[0], &k->memory, m, m->max_tokens);
         k->docs[0].ids = p->b->samples[lane % p->b->c->train.batch].ids[0];
         k->docs[0].tap = NULL;
-        if (repeat == 1)
-            memset(p->seconds[lane], 0, sizeof *p->seconds); /* the first one warms up */
-        time_document(p, k, dw, p->seconds[lane]);
-        time_mechanism(p, k, dw, p->seconds[lane]);
+        if (repeat == 1) *sum = (LaneParts){0}; /* the first one warms up */
+        time_document(p, k, dw, sum->seconds);
+        time_mechanism(p, k, dw, sum->seconds);
+        for (int l = 0; l < m->conf.depth; l++)
+            sum->unheld += m->max_tokens - k->docs[0].blocks[l].nheld;
     }
 }
 
@@ -186,19 +194,24 @@ static void time_parts(BenchResult *r, Bench *b) {
     const Model *m = b->m;
     const int threads = lanes_threads(),
               lanes = threads < b->engine.lanes ? threads : b->engine.lanes;
-    Parts p = {.b = b, .seconds = mem_alloc((size_t)lanes, sizeof *p.seconds)};
-    double sum[PARTS] = {0}, used = 0, N = m->max_tokens, d = m->conf.d, L = m->conf.depth,
-           per = m->task.per_example;
+    Parts p = {.b = b, .lane = mem_alloc((size_t)lanes, sizeof *p.lane)};
+    double sum[PARTS] = {0}, used = 0, unheld = 0, N = m->max_tokens, d = m->conf.d,
+           L = m->conf.depth, per = m->task.per_example;
     p.pass =
         (Pass){m, b->engine.w, b->engine.wt, b->engine.stats, &b->engine.fold, m->conf.dropout};
     lanes_sum(&b->engine.pool, lanes, parts_lane, &p, b->grads, 0, m->params.total);
-    for (int i = 0; i < lanes; i++)
-        for (int j = 0; j < PARTS; j++) sum[j] += per * p.seconds[i][j] / lanes / PART_REPEATS;
-    mem_free(p.seconds);
+    for (int i = 0; i < lanes; i++) {
+        const double weight = per / lanes / PART_REPEATS;
+        for (int j = 0; j < PARTS; j++) sum[j] += weight * p.lane[i].seconds[j];
+        unheld += weight * p.lane[i].unheld;
+    }
+    mem_free(p.lane);
     sum[ATTENTION] -= sum[MECHANISM];
     for (int j = 0; j < PARTS; j++) used += sum[j];
     const double projection = m->conf.d_emb == m->conf.d ? 0 : 6 * per * N * m->conf.d_emb * d;
     if (b->engine.fold.on) r->folded_share = projection / r->sample_flops;
+    /* of q, k and v's nine products: v forward, both backward of k and v */
+    r->spared_share = 5 * unheld * 2 * d * d / r->sample_flops;
     part(r, "embedding", sum[EMBEDDING], b->engine.fold.on ? 0 : projection);
     part(r, "attention: mechanism", sum[MECHANISM], 3 * per * L * m->mech->flops(m->attn, (int)N));
     part(r, "attention: q k v o, norm", sum[ATTENTION], 24 * per * L * N * d * d);
