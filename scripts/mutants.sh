@@ -11,8 +11,9 @@ mapfile -t patches < <(readlink -f -- "$@")
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 make --no-print-directory -j"$(nproc)" MODE=double tests >/dev/null || exit 1
-mkdir "$tree/build" "$tree/scripts" && cp -a Makefile src tests configs "$tree" || exit 1
-cp -a scripts/*.sh "$tree/scripts" && cp -a build/double "$tree/build" || exit 1
+# All but what runs and imports left here.
+tar -c --exclude=./build --exclude=./runs --exclude=./.git --exclude='./data/*/*' . | tar -x -C "$tree" || exit 1
+mkdir "$tree/build" && cp -a build/double "$tree/build" || exit 1
 cd "$tree" || exit 1
 unset MODE
 export STOP=1
