@@ -59,7 +59,7 @@ expect 0 '\(label [01]\)$' "in more columns" env COLUMNS=256 "${data[@]}" show "
 check "it is there whole" test "$(size_of)" = 256x128
 expect 0 '\(label [01]\)$' "in no columns at all" env COLUMNS=2 "${data[@]}" show "$tmp/pathx" --index 0
 check "it is a point" test "$(size_of)" = 2x1
-if command -v script >/dev/null; then
+if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     for columns in 80:64x64 100:64x64 128:128x128 40:32x32; do
         COLORTERM=truecolor TERM=xterm-256color NO_COLOR='' COLUMNS=${columns%:*} \
             script -qec "'$bin/cast_data' show '$tmp/pathx' --index 0" /dev/null </dev/null >"$tmp/blocks"
@@ -69,5 +69,5 @@ if command -v script >/dev/null; then
         check "half-blocks fit ${columns%:*} columns" test "$(cat "$tmp/out")" = "${columns#*:}"
     done
 else
-    echo "ok - half-blocks # SKIP script(1) is not there"
+    echo "ok - half-blocks # SKIP script(1) finds no terminal"
 fi
