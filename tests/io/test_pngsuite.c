@@ -1,6 +1,5 @@
 /* Pathfinder's pictures are grey, of 8 bits and not interlaced. Of PngSuite's images
- * (tests/io/pngsuite) those are read, to the pixel,
- * and all others refused with what they are. */
+ * (tests/io/pngsuite) those are read, to the pixel, and all others refused with what they are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
