@@ -2,9 +2,9 @@
  * attention.c; it is then configured, listed, gradient-checked, timed and documented by the code
  * that walks the table.
  *
- * The block owns the projections q, key, v and o, so that mechanisms can be swapped on trained
- * weights; a mechanism owns what is its own (CAST: surrogate, phi). It works on one sequence, on
- * one thread, and allocates nothing. */
+ * The block owns the projections q, key, v and o (layer.h), so that mechanisms can be swapped on
+ * trained weights; a mechanism owns what is its own (CAST: surrogate, phi). It works on one
+ * sequence, on one thread, and allocates nothing. */
 #ifndef ATTENTION_ATTENTION_H
 #define ATTENTION_ATTENTION_H
 
@@ -28,18 +28,28 @@ typedef struct AttnTap {
     real *affinities; /* (N,C) */
 } AttnTap;
 
+/* A projection of the block: y = x W^T + b. */
+typedef struct AttnLinear {
+    const real *w, *wt, *b; /* (out,in), (in,out), (out) */
+    real *dw, *db;          /* added to; backward only */
+} AttnLinear;
+
+/* A mechanism may hold some of the tokens, and rows come in its order: tokens that are held, then
+ * the others. */
 typedef struct AttnCall {
-    int N;
-    const real *X;              /* (N,d) the attention's own input */
-    const real *Q, *K, *V;      /* (N,d), heads side by side: (N,h,e); V: see choose */
-    real *R;                    /* (N,d) forward: written. backward: as forward left it */
+    int N, held;
+    const real *X;              /* (N,d) the attention's own input. choose: in the tokens' order */
+    const real *Q, *K, *V;      /* (held,d), heads side by side: (held,h,e) */
+    real *R;                    /* (N,d) forward: written. backward: as forward left it. Rows of
+                                   others are output already: projected by o, without its bias */
+    AttnLinear q, k, o;         /* for what a mechanism makes of others */
     const real *w[ATTN_PARAMS]; /* its own parameters */
     RngKey key;                 /* equal in forward and backward */
     Arena saved,
         scratch; /* as `needs` measured; saved is the same memory in forward and backward */
     AttnTap *tap;
     const real *dR;          /* (N,d) backward only, like all below */
-    real *dX, *dQ, *dK, *dV; /* (N,d) added to */
+    real *dX, *dQ, *dK, *dV; /* (N,d), (held,d); added to */
     real *dw[ATTN_PARAMS];   /* added to */
 } AttnCall;
 
@@ -56,14 +66,17 @@ typedef struct AttnMech {
     /* Describes its own parameters, at most ATTN_PARAMS; returns how many. NULL: it has none. */
     int (*params)(const void *self, ParamSpec *specs);
     AttnNeeds (*needs)(const void *self, int N);
-    /* Before forward, from X, Q and K alone, with the same saved and scratch: writes the tokens
-     * that are held, ascending, to `held` (N), and returns how many. Only their rows of V are
-     * computed and may be read, and only their rows of dK and dV are used. NULL: all are held. */
-    int (*choose)(const void *self, AttnCall *c, int *held);
+    /* Before forward, from X, q, k and w alone, with the same saved and scratch: writes the tokens
+     * that it holds, ascending, then the others, to `order` (N), and returns how many it holds, at
+     * least 1. NULL: all. */
+    int (*choose)(const void *self, AttnCall *c, int *order);
     void (*forward)(const void *self, AttnCall *c);
     void (*backward)(const void *self, AttnCall *c);
     /* Multiply-adds of the products that the method needs, times 2, in the forward pass. */
     double (*flops)(const void *self, int N);
+    /* Of these and their backward pass, how many are never executed, projections of tokens that
+     * are not held among them. NULL: none. */
+    double (*spared)(const void *self, int N, int held);
     /* (C,k) of tap->clusters. NULL: it does not cluster. */
     void (*clusters)(const void *self, int *C, int *k);
 } AttnMech;

@@ -18,30 +18,15 @@
  * V_j), which attend_backward has at hand.
  *
  * A token that no cluster holds (with Top-K about (1 - 1/C)^C of them, a third) gives nobody its
- * value, and its key only a score that has no gradient: `choose` spares these rows' products.
+ * value, its key only a score that has no gradient, and gets nothing but summaries. Its query, key,
+ * value and row of R are never computed: its scores and its output go through the folded tables of
+ * cast_fold, S W_q and S W_k [h,C,d] in steps 2 and 3, R_inter W_o in step 8.
  */
-#include <math.h>
 #include <string.h>
 
-#include "attention/attention.h"
-#include "attention/cluster.h"
+#include "attention/cast.h"
 #include "core/gemm.h"
-#include "ops/attend.h"
-#include "ops/linear.h"
 #include "ops/vec.h"
-#include "ops/vmath.h"
-
-enum { SIZE_FIXED = -1, SIZE_LENGTH = -2 };
-enum { SURROGATES_LEARNED, SURROGATES_FROZEN };
-
-typedef struct Cast {
-    AttnShape shape;
-    int clusters, cluster_size, rule, fn, surrogates;
-    bool summaries, intra;
-} Cast;
-
-/* Its own parameters. */
-enum { SURROGATE, PHI_WEIGHT, PHI_BIAS };
 
 #define AT(field) offsetof(Cast, field)
 static const ConfigKey cast_keys[] = {
@@ -53,12 +38,12 @@ static const ConfigKey cast_keys[] = {
     {"attention_fn", KEY_CHOICE, AT(fn), "\"softmax\"", 0, 0, ATTN_FN_CHOICES, "the function f"},
     {"summaries", KEY_BOOL, AT(summaries), "true", 0, 0, NULL, "clusters exchange summaries"},
     {"intra", KEY_BOOL, AT(intra), "true", 0, 0, NULL, "attention inside clusters"},
-    {"surrogates", KEY_CHOICE, AT(surrogates), "\"learned\"", 0, 0, "learned frozen",
+    {"surrogates", KEY_CHOICE, AT(surrogates), "\"learned\"", 0, 0, CAST_SURROGATES,
      "surrogate tokens"},
     {0},
 };
 
-static int cluster_size(const Cast *s, int N) {
+int cast_cluster_size(const Cast *s, int N) {
     if (s->cluster_size > 0) return s->cluster_size;
     int tokens = s->cluster_size == SIZE_FIXED ? s->shape.max_length : N;
     return (tokens + s->clusters - 1) / s->clusters;
@@ -89,36 +74,18 @@ static int params(const void *self, ParamSpec *specs) {
 static void clusters_shape(const void *self, int *C, int *k) {
     const Cast *s = self;
     *C = s->clusters;
-    *k = cluster_size(s, s->shape.max_tokens);
+    *k = cast_cluster_size(s, s->shape.max_tokens);
 }
 
 /* ---- memory ---- */
 
-/* Scores of tokens for surrogates, (N,h,C) in the method, are kept in blocks of BLOCK tokens, each
- * (h,C,BLOCK): f then runs over clusters with tokens side by side in vectors, and a block stays in
- * the first cache. Tokens beyond N are zeros; a vector of one real a token is whole blocks too,
- * "(blocks)" below. */
-enum { BLOCK = 64 };
+static size_t score_reals(const Cast *s, int N) {
+    return (size_t)cast_blocks(N) * cast_block_reals(s);
+}
 
-static int blocks(int N) { return (N + BLOCK - 1) / BLOCK; }
-static size_t block_reals(const Cast *s) { return (size_t)(s->shape.h * s->clusters * BLOCK); }
-static size_t score_reals(const Cast *s, int N) { return (size_t)blocks(N) * block_reals(s); }
-static size_t token_reals(int N) { return (size_t)(blocks(N) * BLOCK); }
-
-typedef struct Saved {
-    real *aq;         /* scores of queries */
-    real *sig;        /* (blocks) sig(phi) */
-    real *up, *down;  /* (blocks) softplus1(phi)/tau, softplus1(-phi)/tau */
-    real *rinter;     /* (C,d) */
-    real *ak;         /* (C,h,k) scores of each cluster's members' keys for it */
-    real *weight;     /* (C,h,k) A_sum of members */
-    real *lse;        /* (C,h,k) */
-    int *list, *size; /* (C,k), (C) */
-} Saved;
-
-static void place_saved(Saved *v, const Cast *s, Arena *a, int N) {
-    const size_t C = (size_t)s->clusters, n = token_reals(N), h = (size_t)s->shape.h;
-    const size_t slots = C * (size_t)cluster_size(s, N);
+void cast_place_saved(Saved *v, const Cast *s, Arena *a, int N) {
+    const size_t C = (size_t)s->clusters, n = cast_token_reals(N), h = (size_t)s->shape.h;
+    const size_t slots = C * (size_t)cast_cluster_size(s, N);
     v->aq = arena_reals(a, score_reals(s, N));
     v->sig = arena_reals(a, n);
     v->up = arena_reals(a, n);
@@ -133,57 +100,50 @@ static void place_saved(Saved *v, const Cast *s, Arena *a, int N) {
 
 typedef struct Scratch {
     real *asum;   /* scores: the mixing weights A_sum */
+    real *table;  /* (h,C,d) R_inter W_o; backward also S W_q */
     real *turned; /* (d,BLOCK) a block of tokens, transposed */
     real *u, *w;  /* (k) one cluster's vectors */
     AttendPack pack;
-    /* forward */
-    real *ak;       /* scores of keys */
-    real *fq, *fk;  /* (C,BLOCK) f of a block and head */
-    real *sum;      /* (C,BLOCK) a block of affinities */
-    real *affinity; /* (C,blocks(N) BLOCK) */
-    ClusterScratch choice;
     /* backward */
     real *dasum;     /* scores */
+    real *dtable;    /* (h,C,d) */
+    real *dbias;     /* (h,C) of S b_q */
     real *dphi;      /* (blocks) */
     real *drinter;   /* (C,d) */
     real *dw, *dots; /* (k) */
 } Scratch;
 
 static void place_scratch(Scratch *t, const Cast *s, Arena *a, int N, bool backward) {
-    const size_t C = (size_t)s->clusters, d = (size_t)s->shape.d;
-    const int k = cluster_size(s, N), most = k < N ? k : N;
+    const size_t C = (size_t)s->clusters, d = (size_t)s->shape.d, h = (size_t)s->shape.h;
+    const int k = cast_cluster_size(s, N), most = k < N ? k : N;
     t->asum = arena_reals(a, score_reals(s, N));
+    t->table = arena_reals(a, h * C * d);
     t->turned = arena_reals(a, d * BLOCK);
     t->u = arena_reals(a, attend_padded(most));
     t->w = arena_reals(a, attend_padded(most));
     attend_place(&t->pack, a, most, s->shape.d, s->shape.e, backward, true);
-    if (!backward) {
-        t->ak = arena_reals(a, score_reals(s, N));
-        t->fq = arena_reals(a, C * BLOCK);
-        t->fk = arena_reals(a, C * BLOCK);
-        t->sum = arena_reals(a, C * BLOCK);
-        t->affinity = arena_reals(a, C * token_reals(N));
-        cluster_place(&t->choice, a, N);
-        return;
-    }
+    if (!backward) return;
     t->dasum = arena_reals(a, score_reals(s, N));
-    t->dphi = arena_reals(a, token_reals(N));
+    t->dtable = arena_reals(a, h * C * d);
+    t->dbias = arena_reals(a, h * C);
+    t->dphi = arena_reals(a, cast_token_reals(N));
     t->drinter = arena_reals(a, C * d);
     t->dw = arena_reals(a, attend_padded(most));
     t->dots = arena_reals(a, attend_padded(most));
 }
 
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
 static AttnNeeds needs(const void *self, int N) {
-    Arena saved = {0}, forward = {0}, backward = {0};
-    place_saved(&(Saved){0}, self, &saved, N);
+    Arena saved = {0}, choose = {0}, forward = {0}, backward = {0};
+    cast_place_saved(&(Saved){0}, self, &saved, N);
+    cast_place_choose(&(ChooseScratch){0}, self, &choose, N);
     place_scratch(&(Scratch){0}, self, &forward, N, false);
     place_scratch(&(Scratch){0}, self, &backward, N, true);
-    return (AttnNeeds){saved.used, forward.used, backward.used};
+    return (AttnNeeds){saved.used, larger(choose.used, forward.used), backward.used};
 }
 
 /* ---- small things ---- */
-
-static real inv_tau(const Cast *s) { return (real)(1 / sqrt((double)s->shape.e)); }
 
 static const int *list_of(const Saved *v, int c, int k) { return v->list + (size_t)c * (size_t)k; }
 
@@ -192,139 +152,111 @@ static real *row_of(real *x, const Cast *s, int c, int head, int k) {
     return x + (size_t)(c * s->shape.h + head) * (size_t)k;
 }
 
-/* A block of tokens: n0.., `rows` of them. */
-typedef struct Block {
-    int n0, rows;
-} Block;
-#define EACH_BLOCK(b, N)                                                                           \
-    for (Block b = {0, 0}; b.rows = (N)-b.n0 < BLOCK ? (N)-b.n0 : BLOCK, b.n0 < (N); b.n0 += BLOCK)
-
 /* A block's scores of a head: (C,BLOCK). */
 static real *scores_of(real *x, const Cast *s, Block b, int head) {
-    return x + (size_t)(b.n0 / BLOCK) * block_reals(s) + (size_t)(head * s->clusters * BLOCK);
+    return x + (size_t)b.at * cast_block_reals(s) + (size_t)(head * s->clusters) * BLOCK;
 }
 
-/* Token n's score of a head for cluster c. */
+/* The score of a head for cluster c, of a token that some cluster holds. */
 static real *entry(real *x, const Cast *s, int n, int head, int c) {
     const size_t token = (size_t)n, row = (size_t)(head * s->clusters + c);
-    return x + token / BLOCK * block_reals(s) + row * BLOCK + token % BLOCK;
-}
-
-/* A block's rows of x (N,d), transposed to (d,BLOCK) with zeros for tokens that are not there. */
-static void turn(real *to, const real *x, Block b, int d) {
-    if (b.rows < BLOCK) memset(to, 0, (size_t)(d * BLOCK) * sizeof *to);
-    transpose(to, BLOCK, x + (size_t)b.n0 * (size_t)d, d, b.rows, d);
+    return x + token / BLOCK * cast_block_reals(s) + row * BLOCK + token % BLOCK;
 }
 
 /* ---- phi ---- */
 
-/* phi, its sigmoid, and softplus1(+-phi)/tau. */
-static void gate_forward(const Saved *v, const Cast *s, const AttnCall *c) {
-    const int d = s->shape.d, all = blocks(c->N) * BLOCK;
-    for (int n = 0; n < c->N; n++)
-        v->sig[n] = vec_dot(c->X + (size_t)n * (size_t)d, c->w[PHI_WEIGHT], d) + c->w[PHI_BIAS][0];
-    for (int n = c->N; n < all; n++) v->sig[n] = 0;
-    vmath_softplus1(v->sig, v->up, v->down, v->sig, inv_tau(s), all);
-}
-
 static void gate_backward(const Scratch *t, const Cast *s, const AttnCall *call) {
-    const int d = s->shape.d, N = call->N;
+    const int d = s->shape.d;
     real sum = 0;
-    gemm_nn(call->dX, d, t->dphi, 1, call->w[PHI_WEIGHT], d, N, d, 1, true);
-    gemm_tn(call->dw[PHI_WEIGHT], d, t->dphi, 1, call->X, d, 1, d, N, true);
-    for (int n = 0; n < N; n++) sum += t->dphi[n];
+    EACH_BLOCK (b, call->held, call->N) {
+        const real *dphi = t->dphi + b.at * BLOCK;
+        const size_t at = (size_t)b.n0 * (size_t)d;
+        gemm_nn(call->dX + at, d, dphi, 1, call->w[PHI_WEIGHT], d, b.rows, d, 1, true);
+        gemm_tn(call->dw[PHI_WEIGHT], d, dphi, 1, call->X + at, d, 1, d, b.rows, true);
+        for (int i = 0; i < b.rows; i++) sum += dphi[i];
+    }
     call->dw[PHI_BIAS][0] += sum;
-}
-
-/* ---- scores, steps 2 and 3 ---- */
-
-/* A block's scores x S^T, head by head. */
-static void surrogate_scores(real *scores, Scratch *t, const Cast *s, const real *x,
-                             const AttnCall *c, Block b) {
-    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    turn(t->turned, x, b, d);
-    for (int i = 0; i < s->shape.h; i++)
-        gemm_nn(scores_of(scores, s, b, i), BLOCK, c->w[SURROGATE] + i * e, d,
-                t->turned + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
-}
-
-/* f(scores / tau) of a block and head. */
-static void scores_fn(real *f, const Cast *s, real *scores, Block b, int head) {
-    real flat[BLOCK];
-    for (int i = 0; i < BLOCK; i++) flat[i] = inv_tau(s);
-    attnfn_columns((AttnFn)s->fn, f, scores_of(scores, s, b, head), flat, BLOCK, s->clusters,
-                   BLOCK);
-}
-
-/* A block of A_g, written as f_k + sig (f_q - f_k): equal values, those of a single cluster, stay
- * equal to the bit. */
-static void block_affinity(Scratch *t, const Cast *s, const Saved *v, Block b) {
-    const int C = s->clusters;
-    const real *sig = v->sig + b.n0;
-    memset(t->sum, 0, (size_t)(C * BLOCK) * sizeof *t->sum);
-    for (int head = 0; head < s->shape.h; head++) {
-        scores_fn(t->fq, s, v->aq, b, head);
-        scores_fn(t->fk, s, t->ak, b, head);
-        for (int c = 0; c < C; c++)
-#pragma omp simd
-            for (int i = 0; i < BLOCK; i++) {
-                const real fk = t->fk[c * BLOCK + i];
-                t->sum[c * BLOCK + i] += fk + sig[i] * (t->fq[c * BLOCK + i] - fk);
-            }
-    }
-}
-
-/* A_q, A_k and A_g. */
-static void scores_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const size_t ld = token_reals(call->N);
-    EACH_BLOCK (b, call->N) {
-        surrogate_scores(v->aq, t, s, call->Q, call, b);
-        surrogate_scores(t->ak, t, s, call->K, call, b);
-        block_affinity(t, s, v, b);
-        for (int c = 0; c < s->clusters; c++)
-            memcpy(t->affinity + (size_t)c * ld + b.n0, t->sum + c * BLOCK, BLOCK * sizeof *t->sum);
-    }
 }
 
 /* ---- mixing weights A_sum, step 7 ---- */
 
-static void weights_forward(Scratch *t, const Cast *s, const Saved *v, int N) {
-    EACH_BLOCK (b, N)
+static void weights_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
+    EACH_BLOCK (b, call->held, call->N)
         for (int head = 0; head < s->shape.h; head++)
             attnfn_columns((AttnFn)s->fn, scores_of(t->asum, s, b, head),
-                           scores_of(v->aq, s, b, head), v->up + b.n0, BLOCK, s->clusters, BLOCK);
+                           scores_of(v->aq, s, b, head), v->up + b.at * BLOCK, BLOCK, s->clusters,
+                           BLOCK);
 }
 
 /* dphi += <dz, A_q> sig / tau, then dz *= softplus1(phi) / tau: dz becomes the gradient of A_q. */
 static void weights_factor(Scratch *t, const Cast *s, const Saved *v, real *dz, const real *aq,
                            Block b) {
     real dot[BLOCK] = {0};
-    const real *up = v->up + b.n0;
+    const real *up = v->up + b.at * BLOCK, *sig = v->sig + b.at * BLOCK;
     for (int c = 0; c < s->clusters; c++)
 #pragma omp simd
         for (int i = 0; i < BLOCK; i++) {
             dot[i] += dz[c * BLOCK + i] * aq[c * BLOCK + i];
             dz[c * BLOCK + i] *= up[i];
         }
-    for (int i = 0; i < BLOCK; i++) t->dphi[b.n0 + i] += dot[i] * v->sig[b.n0 + i] * inv_tau(s);
+    for (int i = 0; i < BLOCK; i++) t->dphi[b.at * BLOCK + i] += dot[i] * sig[i] * cast_inv_tau(s);
 }
 
-/* From the gradient of A_sum to those of A_q's factors: phi, and Q and S through their products. */
-static void weights_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
+/* Of tokens that are held, on to Q and S. */
+static void query_backward(const Cast *s, const AttnCall *call, const real *dz, int head, Block b) {
     const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    EACH_BLOCK (b, call->N)
+    const size_t at = (size_t)b.n0 * (size_t)d + (size_t)(head * e);
+    gemm_tn(call->dQ + at, d, dz, BLOCK, call->w[SURROGATE] + head * e, d, b.rows, e, C, true);
+    if (s->surrogates == SURROGATES_LEARNED)
+        gemm_nn(call->dw[SURROGATE] + head * e, d, dz, BLOCK, call->Q + at, d, C, e, b.rows, true);
+}
+
+/* Of others, on to X, the table S W_q and its bias, all heads at once. */
+static void folded_backward(const Scratch *t, const Cast *s, const AttnCall *call, const real *dz,
+                            Block b) {
+    const int d = s->shape.d, rows = s->shape.h * s->clusters;
+    const size_t at = (size_t)b.n0 * (size_t)d;
+    gemm_tn(call->dX + at, d, dz, BLOCK, t->table, d, b.rows, d, rows, true);
+    gemm_nn(t->dtable, d, dz, BLOCK, call->X + at, d, rows, d, b.rows, true);
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < b.rows; i++) t->dbias[r] += dz[r * BLOCK + i];
+}
+
+/* From the table S W_q and its bias S b_q to S, W_q and b_q. */
+static void unfold_query(const Scratch *t, const Cast *s, const AttnCall *call) {
+    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
+    const real *dbias = t->dbias;
+    for (int head = 0; head < s->shape.h; head++) {
+        const real *dtable = t->dtable + head * C * d, *S = call->w[SURROGATE] + head * e;
+        gemm_tn(call->q.dw + head * e * d, d, S, d, dtable, d, e, d, C, true);
+        gemm_tn(call->q.db + head * e, e, dbias + head * C, 1, S, d, 1, e, C, true);
+        if (s->surrogates != SURROGATES_LEARNED) continue;
+        real *dS = call->dw[SURROGATE] + head * e;
+        gemm_nn(dS, d, dtable, d, call->q.wt + head * e, d, C, e, d, true);
+        gemm_nn(dS, d, dbias + head * C, 1, call->q.b + head * e, e, C, e, 1, true);
+    }
+}
+
+/* From the gradient of A_sum to those of A_q's factors: phi, and Q and S, or X, W_q and S, through
+ * their products. */
+static void weights_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
+    const int d = s->shape.d, C = s->clusters, rows = s->shape.h * C;
+    if (call->held < call->N) {
+        cast_fold(t->table, s, call->w[SURROGATE], call->q.w);
+        memset(t->dtable, 0, (size_t)(rows * d) * sizeof *t->dtable);
+        memset(t->dbias, 0, (size_t)rows * sizeof *t->dbias);
+    }
+    EACH_BLOCK (b, call->held, call->N) {
         for (int head = 0; head < s->shape.h; head++) {
-            const size_t at = (size_t)b.n0 * (size_t)d + (size_t)(head * e);
             real *dz = scores_of(t->dasum, s, b, head), *aq = scores_of(v->aq, s, b, head);
             attnfn_columns_backward((AttnFn)s->fn, dz, dz, scores_of(t->asum, s, b, head), aq,
-                                    v->up + b.n0, BLOCK, C, BLOCK);
+                                    v->up + b.at * BLOCK, BLOCK, C, BLOCK);
             weights_factor(t, s, v, dz, aq, b);
-            gemm_tn(call->dQ + at, d, dz, BLOCK, call->w[SURROGATE] + head * e, d, b.rows, e, C,
-                    true);
-            if (s->surrogates == SURROGATES_LEARNED)
-                gemm_nn(call->dw[SURROGATE] + head * e, d, dz, BLOCK, call->Q + at, d, C, e, b.rows,
-                        true);
+            if (b.held) query_backward(s, call, dz, head, b);
         }
+        if (!b.held) folded_backward(t, s, call, scores_of(t->dasum, s, b, 0), b);
+    }
+    if (call->held < call->N) unfold_query(t, s, call);
 }
 
 /* Sets members' scores to 0; `keep`: v->weight has them first. */
@@ -365,9 +297,7 @@ static void summary_forward(Scratch *t, const Cast *s, const Saved *v, const int
     const AttendPack *p = &t->pack;
     const int d = s->shape.d, e = s->shape.e;
     for (int head = 0; head < s->shape.h; head++) {
-        real *ak = row_of(v->ak, s, c, head, k);
-        for (int i = 0; i < p->n; i++) ak[i] = *entry(t->ak, s, list[i], head, c);
-        summary_weights(t, s, v, list, ak);
+        summary_weights(t, s, v, list, row_of(v->ak, s, c, head, k));
         gemm_nn(v->rinter + c * d + head * e, d, t->w, p->np, p->v + head * e, d, 1, e, p->np,
                 false);
     }
@@ -389,7 +319,7 @@ static void summary_backward(Scratch *t, const Cast *s, const Saved *v, const At
         attnfn_backward((AttnFn)s->fn, t->dw, t->dots, t->w, t->u, 1, m);
         for (int i = 0; i < m; i++) {
             const int n = list[i];
-            t->dphi[n] -= t->dw[i] * ak[i] * (1 - v->sig[n]) * inv_tau(s);
+            t->dphi[n] -= t->dw[i] * ak[i] * (1 - v->sig[n]) * cast_inv_tau(s);
             t->dw[i] *= v->down[n];
         }
         gemm_nn(p->dk + column, d, t->dw, 1, call->w[SURROGATE] + c * d + column, d, np, e, 1,
@@ -402,26 +332,50 @@ static void summary_backward(Scratch *t, const Cast *s, const Saved *v, const At
 
 /* ---- the sum over other clusters, step 8 ---- */
 
-/* R += sum over the clusters that do not hold n of A_sum R_inter; asum has zeros for members. */
+/* R += sum over the clusters that do not hold n of A_sum R_inter; asum has zeros for members. Of
+ * tokens in no cluster it is all, and the output is made at once. */
 static void others_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int d = s->shape.d, e = s->shape.e;
-    EACH_BLOCK (b, call->N)
-        for (int i = 0; i < s->shape.h; i++)
-            gemm_tn(call->R + (size_t)b.n0 * (size_t)d + i * e, d, scores_of(t->asum, s, b, i),
-                    BLOCK, v->rinter + i * e, d, b.rows, e, s->clusters, true);
+    const int d = s->shape.d, e = s->shape.e, C = s->clusters, h = s->shape.h;
+    if (call->held < call->N) cast_fold(t->table, s, v->rinter, call->o.wt);
+    EACH_BLOCK (b, call->held, call->N) {
+        real *R = call->R + (size_t)b.n0 * (size_t)d;
+        for (int i = 0; i < h && b.held; i++)
+            gemm_tn(R + i * e, d, scores_of(t->asum, s, b, i), BLOCK, v->rinter + i * e, d, b.rows,
+                    e, C, true);
+        if (!b.held)
+            gemm_tn(R, d, scores_of(t->asum, s, b, 0), BLOCK, t->table, d, b.rows, d, h * C, false);
+    }
+}
+
+/* From the table R_inter W_o to R_inter and W_o. */
+static void unfold_output(const Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
+    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
+    for (int i = 0; i < s->shape.h; i++) {
+        const real *dtable = t->dtable + i * C * d;
+        gemm_nn(t->drinter + i * e, d, dtable, d, call->o.w + i * e, d, C, e, d, true);
+        gemm_tn(call->o.dw + i * e, d, dtable, d, v->rinter + i * e, d, d, e, C, true);
+    }
 }
 
 static void others_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    EACH_BLOCK (b, call->N) {
-        turn(t->turned, call->dR, b, d);
-        for (int i = 0; i < s->shape.h; i++) {
-            gemm_nn(t->drinter + i * e, d, scores_of(t->asum, s, b, i), BLOCK,
-                    call->dR + (size_t)b.n0 * (size_t)d + i * e, d, C, e, b.rows, b.n0 > 0);
+    const int d = s->shape.d, e = s->shape.e, C = s->clusters, h = s->shape.h;
+    if (call->held < call->N) cast_fold(t->table, s, v->rinter, call->o.wt);
+    EACH_BLOCK (b, call->held, call->N) {
+        const real *dR = call->dR + (size_t)b.n0 * (size_t)d;
+        cast_turn(t->turned, call->dR, b, d);
+        for (int i = 0; i < h && b.held; i++) {
+            gemm_nn(t->drinter + i * e, d, scores_of(t->asum, s, b, i), BLOCK, dR + i * e, d, C, e,
+                    b.rows, b.n0 > 0);
             gemm_nn(scores_of(t->dasum, s, b, i), BLOCK, v->rinter + i * e, d,
                     t->turned + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
         }
+        if (b.held) continue;
+        gemm_nn(t->dtable, d, scores_of(t->asum, s, b, 0), BLOCK, dR, d, h * C, d, b.rows,
+                b.n0 > call->held);
+        gemm_nn(scores_of(t->dasum, s, b, 0), BLOCK, t->table, d, t->turned, BLOCK, h * C, BLOCK, d,
+                false);
     }
+    if (call->held < call->N) unfold_output(t, s, v, call);
 }
 
 /* ---- attention inside a cluster, step 5 ---- */
@@ -454,64 +408,14 @@ static void intra_backward(Scratch *t, const Cast *s, const Saved *v, const int 
 
 /* ---- the whole ---- */
 
-static void report(const Cast *s, const Saved *v, const Scratch *t, const AttnTap *tap, int N,
-                   int k) {
-    int C, slots;
-    clusters_shape(s, &C, &slots);
-    if (tap->clusters)
-        for (int c = 0; c < C; c++)
-            for (int i = 0; i < slots; i++)
-                tap->clusters[c * slots + i] = i < v->size[c] ? v->list[c * k + i] : -1;
-    if (tap->affinities) transpose(tap->affinities, C, t->affinity, blocks(N) * BLOCK, C, N);
-}
-
-/* The tokens that clusters hold, ascending; if they are many, a few more, so that products have
- * whole blocks of rows. At first `held` marks them. */
-static int held_tokens(int *held, const Cast *s, const Saved *v, int N, int k) {
-    enum { MANY = 64, ROWS = 16 };
-    int n = 0;
-    memset(held, 0, (size_t)N * sizeof *held);
-    for (int c = 0; c < s->clusters; c++)
-        for (int i = 0; i < v->size[c]; i++) {
-            int *mark = held + list_of(v, c, k)[i];
-            n += !*mark;
-            *mark = 1;
-        }
-    for (int i = 0; i < N && n > MANY && n % ROWS; i++)
-        if (!held[i]) held[i] = 1, n++;
-    n = 0;
-    for (int i = 0; i < N; i++) {
-        const int marked = held[i];
-        held[n] = i;
-        n += marked;
-    }
-    return n;
-}
-
-static int choose(const void *self, AttnCall *call, int *held) {
-    const Cast *s = self;
-    const int N = call->N, C = s->clusters, k = cluster_size(s, N);
-    Arena saved = call->saved, scratch = call->scratch;
-    Saved v;
-    Scratch t;
-    place_saved(&v, s, &saved, N);
-    place_scratch(&t, s, &scratch, N, false);
-    gate_forward(&v, s, call);
-    scores_forward(&t, s, &v, call);
-    cluster_choose((ClusterRule)s->rule, v.list, v.size, t.affinity, blocks(N) * BLOCK, &t.choice,
-                   N, C, k);
-    if (call->tap) report(s, &v, &t, call->tap, N, k);
-    return held_tokens(held, s, &v, N, k);
-}
-
 static void forward(const void *self, AttnCall *call) {
     const Cast *s = self;
-    const int N = call->N, C = s->clusters, k = cluster_size(s, N);
+    const int N = call->N, C = s->clusters, k = cast_cluster_size(s, N);
     Saved v;
     Scratch t;
-    place_saved(&v, s, &call->saved, N);
+    cast_place_saved(&v, s, &call->saved, N);
     place_scratch(&t, s, &call->scratch, N, false);
-    weights_forward(&t, s, &v, N);
+    weights_forward(&t, s, &v, call);
     take_members(t.asum, s, &v, true, k);
     memset(call->R, 0, (size_t)N * (size_t)s->shape.d * sizeof *call->R);
     memset(v.rinter, 0, (size_t)(C * s->shape.d) * sizeof *v.rinter);
@@ -540,13 +444,13 @@ static void cluster_backward(Scratch *t, const Cast *s, const Saved *v, const At
 
 static void backward(const void *self, AttnCall *call) {
     const Cast *s = self;
-    const int N = call->N, C = s->clusters, k = cluster_size(s, N);
+    const int N = call->N, C = s->clusters, k = cast_cluster_size(s, N);
     Saved v;
     Scratch t;
-    place_saved(&v, s, &call->saved, N);
+    cast_place_saved(&v, s, &call->saved, N);
     place_scratch(&t, s, &call->scratch, N, true);
-    memset(t.dphi, 0, token_reals(N) * sizeof *t.dphi);
-    weights_forward(&t, s, &v, N);
+    memset(t.dphi, 0, cast_token_reals(N) * sizeof *t.dphi);
+    weights_forward(&t, s, &v, call);
     if (s->summaries) {
         take_members(t.asum, s, &v, false, k);
         others_backward(&t, s, &v, call);
@@ -564,13 +468,23 @@ static void backward(const void *self, AttnCall *call) {
 /* A_q, A_k, phi; scores and values inside clusters; summaries; step 8's sum over clusters. */
 static double flops(const void *self, int N) {
     const Cast *s = self;
-    double n = N, C = s->clusters, d = s->shape.d, k = cluster_size(s, N);
+    double n = N, C = s->clusters, d = s->shape.d, k = cast_cluster_size(s, N);
     if (k > n) k = n;
     double held = s->rule == CLUSTER_TOPK ? C * k : fmin(n, C * k); /* tokens in clusters */
     double macs = 2 * n * C * d + n * d;
     if (s->intra) macs += 2 * held * (held / C) * d;
     if (s->summaries) macs += held * d + n * C * d;
     return 2 * macs;
+}
+
+/* Twelve products with W_q, W_k, W_v and W_o of each token that is not held; against them folded
+ * tables, which are h times as wide as S and R_inter: for the scores of all tokens, for the output
+ * of these, backward for both, and to be made and undone. */
+static double spared(const void *self, int N, int held) {
+    const Cast *s = self;
+    const double n = N, others = N - held, C = s->clusters, d = s->shape.d;
+    const double wider = (s->shape.h - 1) * C * d;
+    return 2 * (12 * others * d * d - 2 * n * wider - 5 * others * wider - 9 * C * d * d);
 }
 
 const AttnMech attn_cast = {
@@ -582,9 +496,10 @@ const AttnMech attn_cast = {
     .check = check,
     .params = params,
     .needs = needs,
-    .choose = choose,
+    .choose = cast_choose,
     .forward = forward,
     .backward = backward,
     .flops = flops,
+    .spared = spared,
     .clusters = clusters_shape,
 };

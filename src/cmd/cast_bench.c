@@ -106,7 +106,8 @@ static void print_result(const BenchResult *r) {
                "update instead\n",
                100 * r->folded_share);
     if (r->spared_share > 0)
-        printf("  and %.1f %% keys and values of tokens in no cluster, which nobody reads\n",
+        printf("  and %.1f %% what is never computed of tokens in no cluster, which only summaries "
+               "reach\n",
                100 * r->spared_share);
     printf("  peak memory %.1f MB\n", r->peak_rss_mb);
     print_parts(r);

@@ -24,7 +24,7 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
     doc->rstd = arena_take(a, (size_t)m->nnorms, sizeof *doc->rstd);
     doc->blocks = arena_take(a, (size_t)m->conf.depth, sizeof *doc->blocks);
     const bool measuring = !a->base;
-    const AttnNeeds needs = m->mech->needs(m->attn, N);
+    const AttnLayer attn = {.mech = m->mech, .self = m->attn, .d = m->conf.d};
     for (int i = 0; i < streams; i++) {
         real *s = arena_reals(a, n * d);
         if (!measuring) doc->stream[i] = s;
@@ -34,15 +34,9 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
         if (!measuring) doc->mean[i] = mean, doc->rstd[i] = rstd;
     }
     for (int i = 0; i < m->conf.depth; i++) {
-        BlockActs b = {arena_reals(a, n * d),
-                       arena_reals(a, n * d),
-                       arena_reals(a, n * d),
-                       arena_reals(a, n * d),
-                       arena_reals(a, n * (size_t)m->conf.d_ff),
-                       arena_ints(a, n),
-                       0,
-                       {0}};
-        b.saved = (Arena){arena_take(a, needs.saved, 1), 0, needs.saved};
+        BlockActs b = {0};
+        attn_acts_place(&b.attn, a, &attn, N);
+        b.f = arena_reals(a, n * (size_t)m->conf.d_ff);
         if (!measuring) doc->blocks[i] = b;
     }
     doc->grad = arena_reals(a, n * d);
@@ -52,18 +46,13 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
 }
 
 void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
-    const size_t d = (size_t)m->conf.d, all = (size_t)m->max_tokens * d;
+    const size_t d = (size_t)m->conf.d;
     const size_t wide = (size_t)largest(largest(m->conf.d_ff, m->conf.d_emb), m->conf.d) * TILE;
-    t->x = arena_reals(a, all);
-    t->dr = arena_reals(a, all);
-    t->dq = arena_reals(a, all);
-    t->dk = arena_reals(a, all);
-    t->dv = arena_reals(a, all);
+    t->x = arena_reals(a, (size_t)m->max_tokens * d);
     for (int i = 0; i < 2; i++) t->wide[i] = arena_reals(a, wide);
     for (int i = 0; i < 2; i++) t->narrow[i] = arena_reals(a, TILE * d);
-    const AttnNeeds needs = m->mech->needs(m->attn, m->max_tokens);
-    const size_t most = needs.forward > needs.backward ? needs.forward : needs.backward;
-    t->attn = (Arena){arena_take(a, most, 1), 0, most};
+    const AttnLayer attn = {.mech = m->mech, .self = m->attn, .d = m->conf.d};
+    attn_scratch_place(&t->attn, a, &attn, m->max_tokens);
 }
 
 /* ---- the map of segments ---- */
@@ -217,103 +206,73 @@ static const real *residual_backward(const Pass *p, const Doc *doc, int place, i
     return to;
 }
 
-AttnCall encoder_attention_call(const Pass *p, const Doc *doc, const EncoderScratch *t, int layer,
-                                const real *x) {
-    const BlockActs *b = &doc->blocks[layer];
-    AttnCall c = {.N = doc->N,
-                  .X = x,
-                  .Q = b->q,
-                  .K = b->k,
-                  .V = b->v,
-                  .R = b->r,
-                  .saved = b->saved,
-                  .scratch = t->attn,
-                  .key = rng_fold(rng_fold(doc->key, PLACE_MECHANISM), (uint64_t)layer),
-                  .tap = doc->tap ? &doc->tap[layer] : NULL};
-    for (int i = 0; i < p->m->own; i++) c.w[i] = p->w + p->m->blocks[layer].own[i];
-    return c;
+static AttnLinear projection(const Pass *p, const LinearAt *at, real *dw) {
+    return (AttnLinear){p->w + at->w, p->wt + at->w, p->w + at->b, dw ? dw + at->w : NULL,
+                        dw ? dw + at->b : NULL};
 }
 
-void encoder_attention_gradients(AttnCall *c, const Pass *p, const Doc *doc,
-                                 const EncoderScratch *t, int layer, real *dw) {
-    c->dR = t->dr, c->dX = doc->dnorm, c->dQ = t->dq, c->dK = t->dk, c->dV = t->dv;
-    for (int i = 0; i < p->m->own; i++) c->dw[i] = dw + p->m->blocks[layer].own[i];
-}
-
-void encoder_choose(const Pass *p, BlockActs *b, const AttnCall *c) {
-    AttnCall call = *c;
+AttnLayer encoder_attention(const Pass *p, int layer, real *dw) {
     const Model *m = p->m;
-    b->nheld = m->mech->choose ? m->mech->choose(m->attn, &call, b->held) : c->N;
+    const BlockAt *at = &m->blocks[layer];
+    AttnLayer l = {.mech = m->mech,
+                   .self = m->attn,
+                   .d = m->conf.d,
+                   .q = projection(p, &at->q, dw),
+                   .k = projection(p, &at->k, dw),
+                   .v = projection(p, &at->v, dw),
+                   .o = projection(p, &at->o, dw)};
+    for (int i = 0; i < m->own; i++) {
+        l.own[i] = p->w + at->own[i];
+        l.down[i] = dw ? dw + at->own[i] : NULL;
+    }
+    return l;
 }
 
-/* Rows r0.. of x, of the held tokens alone: in place where every token is held, else through `to`:
- * take_rows copies them there, put_rows back. */
-static real *held_rows(const BlockActs *b, int N, real *x, int r0, int d, real *to) {
-    return b->nheld == N ? rows(x, r0, d) : to;
+/* Tokens' rows of the output, or of its gradient, as they come in the mechanism's order. */
+static void drop_token(const Pass *p, const Doc *doc, int layer, real *row, int token) {
+    drop(p, doc, PLACE_ATTENTION, layer, row, token, 1, p->m->conf.d);
 }
 
-static real *take_rows(const BlockActs *b, int N, real *x, int r0, int n, int d, real *to) {
-    for (int i = 0; i < n && b->nheld < N; i++)
-        memcpy(rows(to, i, d), rows(x, b->held[r0 + i], d), (size_t)d * sizeof *to);
-    return held_rows(b, N, x, r0, d, to);
-}
-
-static void put_rows(const BlockActs *b, int N, real *x, int r0, int n, int d, real *from) {
-    for (int i = 0; i < n && b->nheld < N; i++)
-        memcpy(rows(x, b->held[r0 + i], d), rows(from, i, d), (size_t)d * sizeof *x);
-}
-
-static void values_forward(const Pass *p, const BlockActs *b, const EncoderScratch *t, real *x,
-                           const LinearAt *v, int N) {
+/* out = residual + dropout(y) for the tokens of n rows. */
+static void put_output(const Pass *p, const Doc *doc, int layer, real *out, const real *residual,
+                       real *y, const int *tokens, int n) {
     const int d = p->m->conf.d;
-    FOR_TILES (r0, n, b->nheld) {
-        const real *held = take_rows(b, N, x, r0, n, d, t->narrow[0]);
-        real *to = held_rows(b, N, b->v, r0, d, t->narrow[1]);
-        linear_forward(to, d, held, d, p->wt + v->w, p->w + v->b, NULL, n, d, d);
-        put_rows(b, N, b->v, r0, n, d, to);
+    for (int j = 0; j < n; j++) {
+        const size_t at = (size_t)tokens[j] * (size_t)d;
+        drop_token(p, doc, layer, y + j * d, tokens[j]);
+#pragma omp simd
+        for (int i = 0; i < d; i++) out[at + (size_t)i] = residual[at + (size_t)i] + y[j * d + i];
     }
 }
 
-/* From the gradients of held tokens' keys and values to their projections and doc->dnorm. */
-static void held_backward(const Pass *p, const Doc *doc, int layer, const EncoderScratch *t,
-                          real *x, real *dw) {
-    const BlockActs *b = &doc->blocks[layer];
-    const BlockAt *at = &p->m->blocks[layer];
-    const int d = p->m->conf.d, N = doc->N;
-    const LinearAt *const layers[2] = {&at->k, &at->v};
-    real *const grads[2] = {t->dk, t->dv};
-    FOR_TILES (r0, n, b->nheld) {
-        const real *held = take_rows(b, N, x, r0, n, d, t->narrow[0]);
-        real *dx = take_rows(b, N, doc->dnorm, r0, n, d, t->narrow[1]);
-        for (int i = 0; i < 2; i++) {
-            const real *dy = take_rows(b, N, grads[i], r0, n, d, t->wide[0]);
-            linear_backward_weight(dw + layers[i]->w, dw + layers[i]->b, dy, d, held, d, n, d, d);
-            linear_backward_input(dx, d, dy, d, p->w + layers[i]->w, true, n, d, d);
-        }
-        put_rows(b, N, doc->dnorm, r0, n, d, dx);
+static void take_gradient(const Pass *p, const Doc *doc, int layer, real *dy, const int *tokens,
+                          int n) {
+    const int d = p->m->conf.d;
+    for (int j = 0; j < n; j++) {
+        memcpy(dy + j * d, rows(doc->grad, tokens[j], d), (size_t)d * sizeof *dy);
+        drop_token(p, doc, layer, dy + j * d, tokens[j]);
     }
 }
+
+/* Calls for tiles of rows in the mechanism's order. */
+#define FOR_OUTPUT(r0, n, acts) for (int r0 = 0, n; (n = attn_rows(acts, r0, TILE)) > 0; r0 += n)
 
 static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, int layer) {
     const Model *m = p->m;
-    const BlockAt *at = &m->blocks[layer];
-    const int d = m->conf.d, N = doc->N;
-    BlockActs *b = &doc->blocks[layer];
-    FOR_TILES (r0, n, N) {
-        const real *x = sublayer_input(norm_forward, p, doc, segment, r0, n, rows(t->x, r0, d));
-        linear_forward(rows(b->q, r0, d), d, x, d, p->wt + at->q.w, p->w + at->q.b, NULL, n, d, d);
-        linear_forward(rows(b->k, r0, d), d, x, d, p->wt + at->k.w, p->w + at->k.b, NULL, n, d, d);
-    }
+    const int d = m->conf.d;
+    const AttnLayer l = encoder_attention(p, layer, NULL);
+    AttnActs *a = &doc->blocks[layer].attn;
+    FOR_TILES (r0, n, doc->N)
+        sublayer_input(norm_forward, p, doc, segment, r0, n, rows(t->x, r0, d));
     real *x = segment == 0 ? doc->stream[0] : t->x;
-    AttnCall call = encoder_attention_call(p, doc, t, layer, x);
-    encoder_choose(p, b, &call);
-    values_forward(p, b, t, x, &at->v, N);
-    m->mech->forward(m->attn, &call);
-    real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : x,
-         *out = output_of(m, doc, segment);
-    FOR_TILES (r0, n, N) {
-        add_residual(p, doc, PLACE_ATTENTION, layer, rows(out, r0, d), rows(residual, r0, d),
-                     rows(b->r, r0, d), &at->o, d, t->narrow[0], r0, n);
+    a->key = rng_fold(rng_fold(doc->key, PLACE_MECHANISM), (uint64_t)layer);
+    a->tap = doc->tap ? &doc->tap[layer] : NULL;
+    attn_layer_forward(&l, a, &t->attn, x);
+    const real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : x;
+    FOR_OUTPUT(r0, n, a) {
+        attn_layer_output(&l, a, t->narrow[0], r0, n);
+        put_output(p, doc, layer, output_of(m, doc, segment), residual, t->narrow[0], a->order + r0,
+                   n);
     }
 }
 
@@ -351,32 +310,18 @@ static void input_backward(const Pass *p, Doc *doc, int segment, int r0, int n, 
 
 static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, int layer,
                                real *dw) {
-    const Model *m = p->m;
-    const BlockAt *at = &m->blocks[layer];
-    const int d = m->conf.d, N = doc->N;
-    const size_t all = (size_t)N * (size_t)d * sizeof(real);
-    BlockActs *b = &doc->blocks[layer];
-    FOR_TILES (r0, n, N) {
-        const real *dy = residual_backward(p, doc, PLACE_ATTENTION, layer, rows(doc->grad, r0, d),
-                                           t->narrow[0], r0, n);
-        linear_backward_weight(dw + at->o.w, dw + at->o.b, dy, d, rows(b->r, r0, d), d, n, d, d);
-        linear_backward_input(rows(t->dr, r0, d), d, dy, d, p->w + at->o.w, false, n, d, d);
-        sublayer_input(norm_again, p, doc, segment, r0, n, rows(t->x, r0, d));
+    const int d = p->m->conf.d, N = doc->N;
+    const AttnLayer l = encoder_attention(p, layer, dw);
+    const AttnActs *a = &doc->blocks[layer].attn;
+    FOR_OUTPUT(r0, n, a) {
+        take_gradient(p, doc, layer, t->narrow[0], a->order + r0, n);
+        attn_layer_output_backward(&l, a, &t->attn, t->narrow[0], r0, n);
     }
-    real *x = segment == 0 ? doc->stream[0] : t->x;
-    AttnCall call = encoder_attention_call(p, doc, t, layer, x);
-    encoder_attention_gradients(&call, p, doc, t, layer, dw);
-    memset(doc->dnorm, 0, all);
-    real *const grads[3] = {t->dq, t->dk, t->dv};
-    for (int i = 0; i < 3; i++) memset(grads[i], 0, all);
-    m->mech->backward(m->attn, &call);
-    held_backward(p, doc, layer, t, x, dw);
-    FOR_TILES (r0, n, N) {
-        const real *dy = rows(t->dq, r0, d);
-        linear_backward_weight(dw + at->q.w, dw + at->q.b, dy, d, rows(x, r0, d), d, n, d, d);
-        linear_backward_input(rows(doc->dnorm, r0, d), d, dy, d, p->w + at->q.w, true, n, d, d);
-        input_backward(p, doc, segment, r0, n, dw);
-    }
+    FOR_TILES (r0, n, N) sublayer_input(norm_again, p, doc, segment, r0, n, rows(t->x, r0, d));
+    attn_layer_backward(&l, a, &t->attn, segment == 0 ? doc->stream[0] : t->x);
+    for (int i = 0; i < N; i++)
+        memcpy(rows(doc->dnorm, a->order[i], d), rows(t->attn.dx, i, d), (size_t)d * sizeof *dw);
+    FOR_TILES (r0, n, N) input_backward(p, doc, segment, r0, n, dw);
 }
 
 static void feed_forward_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment,

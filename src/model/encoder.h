@@ -3,6 +3,7 @@
 #ifndef MODEL_ENCODER_H
 #define MODEL_ENCODER_H
 
+#include "attention/layer.h"
 #include "model/fold.h"
 
 /* Batch norm's statistics of the batch at hand, or the running ones in evaluation. */
@@ -23,10 +24,8 @@ typedef struct Pass {
 
 /* One block's activations. */
 typedef struct BlockActs {
-    real *q, *k, *v, *r; /* (N,d) */
-    real *f;             /* (N,d_ff) before gelu */
-    int *held, nheld;    /* (N) the tokens that the mechanism holds: AttnMech.choose */
-    Arena saved;         /* the mechanism's */
+    AttnActs attn;
+    real *f; /* (N,d_ff) before gelu */
 } BlockActs;
 
 /* A document's memory. */
@@ -49,19 +48,13 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N);
 /* A thread's scratch. */
 typedef struct EncoderScratch {
     real *x;                   /* (N,d) a sublayer's input */
-    real *dr, *dq, *dk, *dv;   /* (N,d) */
     real *wide[2], *narrow[2]; /* tiles: of the widest layer, of width d */
-    Arena attn;
+    AttnScratch attn;
 } EncoderScratch;
 void encoder_place(EncoderScratch *t, Arena *a, const Model *m);
 
-/* The call of a block's mechanism on input x, its choice, and what the backward pass adds to the
- * call. */
-AttnCall encoder_attention_call(const Pass *p, const Doc *doc, const EncoderScratch *t, int layer,
-                                const real *x);
-void encoder_choose(const Pass *p, BlockActs *b, const AttnCall *c);
-void encoder_attention_gradients(AttnCall *c, const Pass *p, const Doc *doc,
-                                 const EncoderScratch *t, int layer, real *dw);
+/* A block's attention, with its gradients in dw (NULL in the forward pass). */
+AttnLayer encoder_attention(const Pass *p, int layer, real *dw);
 
 void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment);
 

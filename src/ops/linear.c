@@ -31,18 +31,18 @@ void linear_backward_input(real *dx, int lddx, const real *dy, int lddy, const r
     gemm_nn(dx, lddx, dy, lddy, w, in, rows, in, out, add);
 }
 
-static void add_columns(real *restrict sum, const real *x, int ldx, int rows, int cols) {
+void linear_backward_bias(real *restrict db, const real *dy, int lddy, int rows, int out) {
     for (int r = 0; r < rows; r++) {
-        const real *restrict row = x + (size_t)r * (size_t)ldx;
+        const real *restrict row = dy + (size_t)r * (size_t)lddy;
 #pragma omp simd
-        for (int j = 0; j < cols; j++) sum[j] += row[j];
+        for (int j = 0; j < out; j++) db[j] += row[j];
     }
 }
 
 void linear_backward_weight(real *dw, real *db, const real *dy, int lddy, const real *x, int ldx,
                             int rows, int in, int out) {
     gemm_tn(dw, in, dy, lddy, x, ldx, out, in, rows, true);
-    if (db) add_columns(db, dy, lddy, rows, out);
+    if (db) linear_backward_bias(db, dy, lddy, rows, out);
 }
 
 enum { SIDE = 8 };

@@ -24,6 +24,9 @@ void linear_backward_input(real *dx, int lddx, const real *dy, int lddy, const r
 void linear_backward_weight(real *dw, real *db, const real *dy, int lddy, const real *x, int ldx,
                             int rows, int in, int out);
 
+/* Adds the sum over rows of dy into db (out). */
+void linear_backward_bias(real *db, const real *dy, int lddy, int rows, int out);
+
 /* t (cols,rows) = transpose of a (rows,cols). */
 void transpose(real *t, int ldt, const real *a, int lda, int rows, int cols);
 

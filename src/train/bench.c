@@ -122,7 +122,7 @@ enum { EMBEDDING, ATTENTION, MECHANISM, FEED_FORWARD, POOLING, PARTS };
 
 typedef struct LaneParts {
     double seconds[PARTS];
-    double unheld; /* tokens that the mechanism does not hold, over all blocks */
+    double spared; /* operations of the mechanism and its projections */
 } LaneParts;
 
 typedef struct Parts {
@@ -153,18 +153,21 @@ static void time_document(const Parts *p, Worker *k, real *dw, double *seconds) 
 }
 
 /* The mechanism alone, on the activations that the document left. */
-static void time_mechanism(const Parts *p, Worker *k, real *dw, double *seconds) {
+static void time_mechanism(const Parts *p, Worker *k, real *dw, LaneParts *sum) {
     const Model *m = p->pass.m;
-    EncoderScratch *t = &k->encoder;
-    for (int l = 0; l < m->conf.depth; l++) {
-        AttnCall c = encoder_attention_call(&p->pass, &k->docs[0], t, l, t->x);
-        encoder_attention_gradients(&c, &p->pass, &k->docs[0], t, l, dw);
-        AttnCall back = c;
+    const AttnScratch *t = &k->encoder.attn;
+    for (int i = 0; i < m->conf.depth; i++) {
+        const AttnLayer l = encoder_attention(&p->pass, i, dw);
+        AttnActs *a = &k->docs[0].blocks[i].attn;
+        AttnCall c = attn_layer_call(&l, a, t, k->encoder.x);
         double start = clock_seconds();
-        encoder_choose(&p->pass, &k->docs[0].blocks[l], &c);
+        attn_layer_choose(&l, a, t, &c);
+        AttnCall back = c;
         m->mech->forward(m->attn, &c);
+        attn_layer_gradients(&l, t, &back);
         m->mech->backward(m->attn, &back);
-        seconds[MECHANISM] += clock_seconds() - start;
+        sum->seconds[MECHANISM] += clock_seconds() - start;
+        if (m->mech->spared) sum->spared += m->mech->spared(m->attn, a->N, a->held);
     }
 }
 
@@ -180,9 +183,7 @@ static void parts_lane(void *ctx, int lane, int thread, real *dw) {
         k->docs[0].tap = NULL;
         if (repeat == 1) *sum = (LaneParts){0}; /* the first one warms up */
         time_document(p, k, dw, sum->seconds);
-        time_mechanism(p, k, dw, sum->seconds);
-        for (int l = 0; l < m->conf.depth; l++)
-            sum->unheld += m->max_tokens - k->docs[0].blocks[l].nheld;
+        time_mechanism(p, k, dw, sum);
     }
 }
 
@@ -195,7 +196,7 @@ static void time_parts(BenchResult *r, Bench *b) {
     const int threads = lanes_threads(),
               lanes = threads < b->engine.lanes ? threads : b->engine.lanes;
     Parts p = {.b = b, .lane = mem_alloc((size_t)lanes, sizeof *p.lane)};
-    double sum[PARTS] = {0}, used = 0, unheld = 0, N = m->max_tokens, d = m->conf.d,
+    double sum[PARTS] = {0}, used = 0, spared = 0, N = m->max_tokens, d = m->conf.d,
            L = m->conf.depth, per = m->task.per_example;
     p.pass =
         (Pass){m, b->engine.w, b->engine.wt, b->engine.stats, &b->engine.fold, m->conf.dropout};
@@ -203,15 +204,14 @@ static void time_parts(BenchResult *r, Bench *b) {
     for (int i = 0; i < lanes; i++) {
         const double weight = per / lanes / PART_REPEATS;
         for (int j = 0; j < PARTS; j++) sum[j] += weight * p.lane[i].seconds[j];
-        unheld += weight * p.lane[i].unheld;
+        spared += weight * p.lane[i].spared;
     }
     mem_free(p.lane);
     sum[ATTENTION] -= sum[MECHANISM];
     for (int j = 0; j < PARTS; j++) used += sum[j];
     const double projection = m->conf.d_emb == m->conf.d ? 0 : 6 * per * N * m->conf.d_emb * d;
     if (b->engine.fold.on) r->folded_share = projection / r->sample_flops;
-    /* of q, k and v's nine products: v forward, both backward of k and v */
-    r->spared_share = 5 * unheld * 2 * d * d / r->sample_flops;
+    r->spared_share = spared / r->sample_flops;
     part(r, "embedding", sum[EMBEDDING], b->engine.fold.on ? 0 : projection);
     part(r, "attention: mechanism", sum[MECHANISM], 3 * per * L * m->mech->flops(m->attn, (int)N));
     part(r, "attention: q k v o, norm", sum[ATTENTION], 24 * per * L * N * d * d);

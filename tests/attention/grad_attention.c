@@ -1,4 +1,6 @@
-/* Every mechanism of attn_table, in every combination of its own choices and switches. */
+/* Every mechanism of attn_table between its projections, in every combination of its own choices
+ * and switches. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,26 +11,29 @@
 
 #include <cmocka.h>
 
-#include "attention/attention.h"
+#include "attention/layer.h"
 #include "gradcheck.h"
 #include "ops/linear.h"
 
-enum { TRIES = 8 };
+enum { TRIES = 8, PROJECTIONS = 4 };
+
+typedef struct Projection {
+    GradTensor *w, *b;
+    real *wt;
+} Projection;
 
 typedef struct Attention {
-    const AttnMech *mech;
-    void *self;
-    AttnCall call;
-    GradTensor *x, *q, *k, *v, *r, *own[ATTN_PARAMS];
+    AttnLayer layer;
+    AttnActs acts;
+    AttnScratch scratch;
+    Arena kept, passing; /* their memory */
+    GradTensor *x, *y, *own[ATTN_PARAMS];
+    Projection of[PROJECTIONS]; /* q, k, v, o */
     ParamSpec specs[ATTN_PARAMS];
     int nown, C, slots;
     AttnTap tap;
     int *clusters, *first; /* as sets: each sorted */
-    int *held, nheld;      /* chosen tokens */
-    real *values;          /* V of held tokens; others' rows are poison */
     size_t at_forward;     /* calls so far */
-    void *saved, *scratch;
-    AttnNeeds needs;
     GradCase *c;
 } Attention;
 
@@ -55,68 +60,73 @@ static void watch_clusters(Attention *o) {
     if (memcmp(o->first, o->clusters, n * sizeof *o->first) != 0) o->c->jumped = true;
 }
 
-static AttnCall call_of(Attention *o, size_t scratch) {
-    AttnCall call = o->call;
-    for (int i = 0; i < o->nown; i++) call.w[i] = o->own[i]->x;
-    poison(o->scratch, scratch);
-    call.saved = (Arena){o->saved, 0, o->needs.saved};
-    call.scratch = (Arena){o->scratch, 0, scratch};
-    return call;
+/* The layer with the weights of now. What it is not to rely on is poison. */
+static const AttnLayer *layer_now(Attention *o) {
+    AttnLayer *l = &o->layer;
+    AttnLinear *const to[PROJECTIONS] = {&l->q, &l->k, &l->v, &l->o};
+    for (int i = 0; i < PROJECTIONS; i++) {
+        const Projection *p = &o->of[i];
+        transpose(p->wt, l->d, p->w->x, l->d, l->d, l->d);
+        *to[i] = (AttnLinear){p->w->x, p->wt, p->b->x, p->w->dx, p->b->dx};
+    }
+    for (int i = 0; i < o->nown; i++) l->own[i] = o->own[i]->x, l->down[i] = o->own[i]->dx;
+    poison(o->passing.base, o->passing.cap);
+    return l;
 }
 
-/* What the choice promises: V of held tokens is all that is read. */
-static void hold_values(Attention *o, AttnCall *call) {
-    const size_t d = o->v->n / (size_t)call->N;
-    AttnCall choice = *call;
-    choice.V = NULL;
-    o->nheld = o->mech->choose(o->self, &choice, o->held);
-    poison(o->values, o->v->n * sizeof *o->values);
-    for (int i = 0; i < o->nheld; i++) {
-        assert_true(o->held[i] < call->N && (i == 0 || o->held[i] > o->held[i - 1]));
-        const size_t at = (size_t)o->held[i] * d;
-        memcpy(o->values + at, o->v->x + at, d * sizeof *o->values);
+/* Tokens that are held come first, and both kinds ascend. */
+static void check_order(const AttnActs *a) {
+    assert_in_range(a->held, 1, a->N);
+    long sum = 0;
+    for (int i = 0; i < a->N; i++) {
+        assert_in_range(a->order[i], 0, a->N - 1);
+        if (i > 0 && i != a->held) assert_true(a->order[i] > a->order[i - 1]);
+        sum += a->order[i];
     }
-    call->V = o->values;
-}
-
-/* And nothing is added to dK and dV of other tokens. */
-static void check_held(const Attention *o) {
-    const int N = o->call.N;
-    const size_t d = o->v->n / (size_t)N;
-    for (int n = 0, i = 0; n < N; n++) {
-        if (i < o->nheld && o->held[i] == n) {
-            i++;
-            continue;
-        }
-        for (size_t j = (size_t)n * d; j < (size_t)(n + 1) * d; j++)
-            assert_true(o->k->dx[j] == o->k->noise[j] && o->v->dx[j] == o->v->noise[j]);
-    }
+    assert_int_equal(sum, (long)a->N * (a->N - 1) / 2);
 }
 
 static void forward(void *ctx) {
     Attention *o = ctx;
-    poison(o->saved, o->needs.saved);
-    AttnCall call = call_of(o, o->needs.forward);
-    if (o->mech->choose) hold_values(o, &call);
-    o->mech->forward(o->self, &call);
-    if (o->mech->clusters) watch_clusters(o);
+    const AttnLayer *l = layer_now(o);
+    const size_t d = (size_t)l->d;
+    poison(o->kept.base, o->kept.cap);
+    attn_layer_forward(l, &o->acts, &o->scratch, o->x->x);
+    check_order(&o->acts);
+    real *tile = block(3 * d * sizeof *tile);
+    for (int r0 = 0, n; (n = attn_rows(&o->acts, r0, 3)) > 0; r0 += n) {
+        attn_layer_output(l, &o->acts, tile, r0, n);
+        for (int i = 0; i < n; i++)
+            memcpy(o->y->x + (size_t)o->acts.order[r0 + i] * d, tile + (size_t)i * d,
+                   d * sizeof *tile);
+    }
+    free(tile);
+    if (o->layer.mech->clusters) watch_clusters(o);
 }
 
 static void backward(void *ctx) {
     Attention *o = ctx;
-    AttnCall call = call_of(o, o->needs.backward);
-    if (o->mech->choose) call.V = o->values;
-    call.dR = o->r->dx;
-    call.dX = o->x->dx, call.dQ = o->q->dx, call.dK = o->k->dx, call.dV = o->v->dx;
-    for (int i = 0; i < o->nown; i++) call.dw[i] = o->own[i]->dx;
-    o->mech->backward(o->self, &call);
-    if (o->mech->choose) check_held(o);
+    const AttnLayer *l = layer_now(o);
+    const size_t d = (size_t)l->d;
+    real *tile = block(3 * d * sizeof *tile);
+    for (int r0 = 0, n; (n = attn_rows(&o->acts, r0, 3)) > 0; r0 += n) {
+        for (int i = 0; i < n; i++)
+            memcpy(tile + (size_t)i * d, o->y->dx + (size_t)o->acts.order[r0 + i] * d,
+                   d * sizeof *tile);
+        attn_layer_output_backward(l, &o->acts, &o->scratch, tile, r0, n);
+    }
+    free(tile);
+    attn_layer_backward(l, &o->acts, &o->scratch, o->x->x);
+    for (size_t i = 0; i < (size_t)o->acts.N; i++)
+        for (size_t j = 0; j < d; j++)
+            o->x->dx[(size_t)o->acts.order[i] * d + j] += o->scratch.dx[i * d + j];
 }
 
 /* ---- one case ---- */
 
 static void open_own(Attention *o, GradCase *c) {
-    o->nown = o->mech->params ? o->mech->params(o->self, o->specs) : 0;
+    const AttnMech *m = o->layer.mech;
+    o->nown = m->params ? m->params(o->layer.self, o->specs) : 0;
     for (int i = 0; i < o->nown; i++) {
         size_t n = 1;
         for (int j = 0; j < o->specs[i].ndim; j++) n *= (size_t)o->specs[i].shape[j];
@@ -125,36 +135,55 @@ static void open_own(Attention *o, GradCase *c) {
     }
 }
 
+static void open_projections(Attention *o, GradCase *c) {
+    static const char *const names[PROJECTIONS][2] = {{"q.weight", "q.bias"},
+                                                      {"k.weight", "k.bias"},
+                                                      {"v.weight", "v.bias"},
+                                                      {"o.weight", "o.bias"}};
+    const size_t d = (size_t)o->layer.d;
+    for (int i = 0; i < PROJECTIONS; i++) {
+        o->of[i].w = grad_input(c, names[i][0], d * d, 1 / sqrt((double)d));
+        o->of[i].b = grad_input(c, names[i][1], d, 0.5);
+        o->of[i].wt = block(d * d * sizeof(real));
+    }
+}
+
+/* Measures, then places. */
+static void open_memory(Attention *o, int N) {
+    for (int i = 0; i < 2; i++) {
+        Arena *const all[2] = {&o->kept, &o->passing};
+        for (int j = 0; j < 2; j++) {
+            const size_t bytes = all[j]->used;
+            *all[j] = i ? (Arena){block(bytes), 0, bytes} : (Arena){0};
+        }
+        attn_acts_place(&o->acts, &o->kept, &o->layer, N);
+        attn_scratch_place(&o->scratch, &o->passing, &o->layer, N);
+    }
+}
+
 static void open_case(Attention *o, GradCase *c, int N, int d) {
     const size_t size = (size_t)N * (size_t)d;
+    o->layer.d = d;
     o->x = grad_input(c, "X", size, 1);
-    o->q = grad_input(c, "Q", size, 1);
-    o->k = grad_input(c, "K", size, 1);
-    o->v = grad_input(c, "V", size, 1);
-    o->r = grad_output(c, "R", size);
-    o->c = c;
-    o->call = (AttnCall){.N = N, .X = o->x->x, .Q = o->q->x, .K = o->k->x, .V = o->v->x};
-    o->call.R = o->r->x;
+    open_projections(o, c);
     open_own(o, c);
-    o->needs = o->mech->needs(o->self, N);
-    const size_t f = o->needs.forward, b = o->needs.backward;
-    o->saved = block(o->needs.saved);
-    o->scratch = block(f > b ? f : b);
-    o->held = block((size_t)N * sizeof *o->held);
-    o->values = block(size * sizeof *o->values);
-    if (!o->mech->clusters) return;
-    o->mech->clusters(o->self, &o->C, &o->slots);
+    o->y = grad_output(c, "Y", size);
+    o->c = c;
+    open_memory(o, N);
+    o->acts.key = rng_key(1);
+    const AttnMech *m = o->layer.mech;
+    if (!m->clusters) return;
+    m->clusters(o->layer.self, &o->C, &o->slots);
     o->clusters = block((size_t)o->C * (size_t)o->slots * sizeof(int));
     o->first = block((size_t)o->C * (size_t)o->slots * sizeof(int));
     o->tap.clusters = o->clusters;
-    o->call.tap = &o->tap;
-    o->call.key = rng_key(1);
+    o->acts.tap = &o->tap;
 }
 
-static void close_case(Attention *o, GradCase *c) {
+static void close_case(Attention *o, GradCase *c, void *self) {
     grad_close(c);
-    free(o->saved), free(o->scratch), free(o->clusters), free(o->first), free(o->self);
-    free(o->held), free(o->values);
+    for (int i = 0; i < PROJECTIONS; i++) free(o->of[i].wt);
+    free(o->kept.base), free(o->passing.base), free(o->clusters), free(o->first), free(self);
 }
 
 /* ---- variants ---- */
@@ -240,14 +269,15 @@ static bool check_shape(const AttnMech *m, int variant, int index) {
         Draws d = draws_open(m->name, (uint64_t)((variant * GRAD_SHAPES + index) * TRIES + try));
         const Shape s = draw_shape(&d, index);
         char text[200];
-        Attention o = {.mech = m};
-        o.self = configured(m, variant, &s, s.N + draw_int(&d, 0, 1) * draw_int(&d, 0, 9), text);
-        if (!o.self) return false;
+        void *self =
+            configured(m, variant, &s, s.N + draw_int(&d, 0, 1) * draw_int(&d, 0, 9), text);
+        if (!self) return false;
+        Attention o = {.layer = {.mech = m, .self = self}};
         GradCase c;
         grad_open(&c, d, "%s %s, N %d, h %d, e %d", m->name, text, s.N, s.h, s.e);
         open_case(&o, &c, s.N, s.h * s.e);
         const bool done = grad_check(&c, forward, backward, &o);
-        close_case(&o, &c);
+        close_case(&o, &c, self);
         if (done) return true;
     }
     fail_msg("%s: no clusters far from others in %d draws", m->name, TRIES);

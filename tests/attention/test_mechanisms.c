@@ -87,7 +87,7 @@ static void nothing_left_is_an_error(void **state) {
 typedef struct Cast {
     int N, C, k, h, e;
     const char *fn;
-    real *X, *Q, *K, *V, *R, *S, *phi_w, phi_b;
+    real *X, *W[2], *b[2], *Q, *K, *S, *phi_w, phi_b; /* W, b: of the projections to Q and K */
 } Cast;
 
 static real *draw(Draws *d, int n) {
@@ -135,13 +135,15 @@ static void *buffer(size_t bytes) {
 static void choose(const Cast *o, const void *self, AttnTap *tap) {
     const AttnNeeds needs = attn_cast.needs(self, o->N);
     void *saved = buffer(needs.saved), *scratch = buffer(needs.forward);
-    int *held = buffer((size_t)o->N * sizeof *held);
-    AttnCall call = {.N = o->N, .X = o->X, .Q = o->Q, .K = o->K, .V = o->V, .R = o->R, .tap = tap};
+    int *order = buffer((size_t)o->N * sizeof *order);
+    AttnCall call = {.N = o->N, .X = o->X, .tap = tap};
+    call.q = (AttnLinear){.w = o->W[0], .b = o->b[0]};
+    call.k = (AttnLinear){.w = o->W[1], .b = o->b[1]};
     call.w[0] = o->S, call.w[1] = o->phi_w, call.w[2] = &o->phi_b;
     call.saved = (Arena){saved, 0, needs.saved};
     call.scratch = (Arena){scratch, 0, needs.forward};
-    attn_cast.choose(self, &call, held);
-    free(saved), free(scratch), free(held);
+    attn_cast.choose(self, &call, order);
+    free(saved), free(scratch), free(order);
 }
 
 /* The affinities are step 3's, and the clusters those that step 4 chooses from them; slots beyond
@@ -174,6 +176,16 @@ static void check_tap(Cast *o, const void *self, ClusterRule rule) {
     free(clusters), free(list), free(size), free(affinities), free(by_cluster), free(memory);
 }
 
+/* x W^T + b */
+static real *projected(const Cast *o, const real *W, const real *b) {
+    const int d = o->h * o->e;
+    real *y = buffer((size_t)(o->N * d) * sizeof *y);
+    for (int n = 0; n < o->N; n++)
+        for (int i = 0; i < d; i++)
+            y[n * d + i] = (real)(dot(o->X + n * d, W + i * d, d) + (double)b[i]);
+    return y;
+}
+
 static void cast_reports_what_it_chose(void **state) {
     (void)state;
     static const char *const fns[] = {"softmax", "laplace"}, *const rules[] = {"topk", "sa_topk"};
@@ -183,9 +195,9 @@ static void cast_reports_what_it_chose(void **state) {
         o.e = draw_int(&d, 1, 5), o.fn = fns[i % 2], o.phi_b = REAL(0.3);
         const int width = o.h * o.e, longest = o.N + 7 * (i % 3);
         o.k = (o.N + o.C - 1) / o.C;
-        o.X = draw(&d, o.N * width), o.Q = draw(&d, o.N * width), o.K = draw(&d, o.N * width);
-        o.V = draw(&d, o.N * width), o.R = draw(&d, o.N * width), o.S = draw(&d, o.C * width);
-        o.phi_w = draw(&d, width);
+        o.X = draw(&d, o.N * width), o.S = draw(&d, o.C * width), o.phi_w = draw(&d, width);
+        for (int j = 0; j < 2; j++) o.W[j] = draw(&d, width * width), o.b[j] = draw(&d, width);
+        o.Q = projected(&o, o.W[0], o.b[0]), o.K = projected(&o, o.W[1], o.b[1]);
         char keys[200];
         snprintf(keys, sizeof keys,
                  "{\"clusters\":%d,\"cluster_size\":\"length\",\"attention_fn\":\"%s\","
@@ -196,8 +208,8 @@ static void cast_reports_what_it_chose(void **state) {
         void *self = configured(&attn_cast, &shape, keys, &err);
         if (!self) fail_msg("%s", err.text);
         check_tap(&o, self, (ClusterRule)(i / 2 % 2));
-        free(self), free(o.X), free(o.Q), free(o.K), free(o.V), free(o.R), free(o.S);
-        free(o.phi_w);
+        free(self), free(o.X), free(o.Q), free(o.K), free(o.S), free(o.phi_w);
+        for (int j = 0; j < 2; j++) free(o.W[j]), free(o.b[j]);
     }
 }
 

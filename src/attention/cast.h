@@ -1,0 +1,95 @@
+/* What the two halves of CAST share: cast_choose.c makes scores and clusters, cast.c what follows
+ * from them. */
+#ifndef ATTENTION_CAST_H
+#define ATTENTION_CAST_H
+
+#include <math.h>
+
+#include "attention/attention.h"
+#include "attention/cluster.h"
+#include "ops/attend.h"
+
+enum { SIZE_FIXED = -1, SIZE_LENGTH = -2 };
+enum { SURROGATES_LEARNED, SURROGATES_FROZEN };
+#define CAST_SURROGATES "learned frozen"
+
+typedef struct Cast {
+    AttnShape shape;
+    int clusters, cluster_size, rule, fn, surrogates;
+    bool summaries, intra;
+} Cast;
+
+/* Its own parameters. */
+enum { SURROGATE, PHI_WEIGHT, PHI_BIAS };
+
+int cast_cluster_size(const Cast *s, int N);
+
+static inline real cast_inv_tau(const Cast *s) { return (real)(1 / sqrt((double)s->shape.e)); }
+
+/* Scores of tokens for surrogates, (N,h,C) in the method, are kept in blocks of BLOCK tokens, each
+ * (h,C,BLOCK): f then runs over clusters with tokens side by side in vectors, and a block stays in
+ * the first cache. A vector of one real a token is whole blocks too, "(blocks)" below. No block has
+ * both tokens that clusters hold and others, so that there may be one more than the tokens fill;
+ * what is beyond the last token of either kind are zeros, or nobody reads it. */
+enum { BLOCK = 64 };
+
+static inline int cast_blocks(int N) { return (N + BLOCK - 1) / BLOCK + 1; }
+static inline size_t cast_block_reals(const Cast *s) {
+    return (size_t)s->shape.h * (size_t)s->clusters * BLOCK;
+}
+static inline size_t cast_token_reals(int N) { return (size_t)cast_blocks(N) * BLOCK; }
+
+/* The at-th block: rows n0.. of X, `rows` of them. */
+typedef struct Block {
+    int at, n0, rows;
+    bool held;
+} Block;
+static inline Block cast_block(int at, int n0, int held, int N) {
+    const int left = (n0 < held ? held : N) - n0;
+    return (Block){at, n0, left < BLOCK ? left : BLOCK, n0 < held};
+}
+/* Blocks of N tokens, the first `held` of which are kept apart from the others. */
+#define EACH_BLOCK(b, held, N)                                                                     \
+    for (Block b = cast_block(0, 0, held, N); b.rows > 0;                                          \
+         b = cast_block(b.at + 1, b.n0 + b.rows, held, N))
+
+typedef struct Saved {
+    real *aq;         /* scores of queries */
+    real *sig;        /* (blocks) sig(phi) */
+    real *up, *down;  /* (blocks) softplus1(phi)/tau, softplus1(-phi)/tau */
+    real *rinter;     /* (C,d) */
+    real *ak;         /* (C,h,k) scores of each cluster's members' keys for it */
+    real *weight;     /* (C,h,k) A_sum of members */
+    real *lse;        /* (C,h,k) */
+    int *list, *size; /* (C,k), (C): members' rows of Q; how many */
+} Saved;
+void cast_place_saved(Saved *v, const Cast *s, Arena *a, int N);
+
+/* For `choose`. */
+typedef struct ChooseScratch {
+    real *table, *bias; /* (2,h,C,d), (2,h,C): see cast_fold; of queries, then of keys */
+    real *turned;       /* (d,BLOCK) a block of tokens, transposed */
+    real *scores;       /* (blocks) of (2,h,C,BLOCK): A_q, A_k */
+    real *phi, *sig;    /* (blocks) */
+    real *fq, *fk;      /* (C,BLOCK) f of a block and head */
+    real *sum;          /* (C,BLOCK) a block of affinities */
+    real *affinity;     /* (C,blocks BLOCK) */
+    int *row;           /* (N) where in its order a token goes */
+    ClusterScratch clusters;
+} ChooseScratch;
+void cast_place_choose(ChooseScratch *t, const Cast *s, Arena *a, int N);
+
+/* Clusters the tokens (steps 2 to 4): all of Saved that is known then. AttnMech.choose. */
+int cast_choose(const void *self, AttnCall *call, int *order);
+
+/* table (h,C,d) = rows (C,h,e) times a projection, head by head: w (d,d) holds e rows for each
+ * head. With it scores of X for surrogates are one product, X (S W)^T instead of (X W^T) S^T; and
+ * so is the output of a sum of summaries, A (R_inter W^T) instead of (A R_inter) W^T. Where no more
+ * than these is wanted of a token, its query and its row of R need not be computed. */
+void cast_fold(real *table, const Cast *s, const real *rows, const real *w);
+
+/* to (d,BLOCK) = a block's rows of x (N,d), transposed, with zeros for tokens that are not there.
+ */
+void cast_turn(real *to, const real *x, Block b, int d);
+
+#endif
