@@ -55,9 +55,8 @@ void attn_layer_gradients(const AttnLayer *l, const AttnScratch *t, AttnCall *c)
     memcpy(c->dw, l->down, sizeof c->dw);
 }
 
-/* x in the mechanism's order. Where all tokens are held that is theirs. */
+/* x in the mechanism's order. */
 static const real *ordered(const AttnActs *a, const AttnScratch *t, const real *x, int d) {
-    if (a->held == a->N) return x;
     for (int i = 0; i < a->N; i++)
         memcpy(rows(t->x, i, d), x + (size_t)a->order[i] * (size_t)d, (size_t)d * sizeof *x);
     return t->x;

@@ -44,7 +44,8 @@ void attn_layer_output(const AttnLayer *l, const AttnActs *a, real *y, int r0, i
 void attn_layer_output_backward(const AttnLayer *l, const AttnActs *a, const AttnScratch *t,
                                 const real *dy, int r0, int n);
 
-/* When all of the output's gradient was taken: that of x, to t->dx in the mechanism's order. */
+/* When all of the output's gradient was taken: that of x, to t->dx in the mechanism's order. x may
+ * lie there. */
 void attn_layer_backward(const AttnLayer *l, const AttnActs *a, const AttnScratch *t,
                          const real *x);
 

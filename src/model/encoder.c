@@ -47,12 +47,13 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
 
 void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
     const size_t d = (size_t)m->conf.d;
-    const size_t wide = (size_t)largest(largest(m->conf.d_ff, m->conf.d_emb), m->conf.d) * TILE;
-    t->x = arena_reals(a, (size_t)m->max_tokens * d);
+    const int embedded = fold_applies(m) ? 0 : m->conf.d_emb;
+    const size_t wide = (size_t)largest(largest(m->conf.d_ff, embedded), m->conf.d) * TILE;
+    const AttnLayer attn = {.mech = m->mech, .self = m->attn, .d = m->conf.d};
     for (int i = 0; i < 2; i++) t->wide[i] = arena_reals(a, wide);
     for (int i = 0; i < 2; i++) t->narrow[i] = arena_reals(a, TILE * d);
-    const AttnLayer attn = {.mech = m->mech, .self = m->attn, .d = m->conf.d};
     attn_scratch_place(&t->attn, a, &attn, m->max_tokens);
+    t->x = t->attn.dx;
 }
 
 /* ---- the map of segments ---- */

@@ -47,7 +47,8 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N);
 
 /* A thread's scratch. */
 typedef struct EncoderScratch {
-    real *x;                   /* (N,d) a sublayer's input */
+    real *x; /* (N,d) a sublayer's input; where its gradient goes when it is in the attention's
+                order */
     real *wide[2], *narrow[2]; /* tiles: of the widest layer, of width d */
     AttnScratch attn;
 } EncoderScratch;
