@@ -67,8 +67,8 @@ typedef struct AttnMech {
     int (*params)(const void *self, ParamSpec *specs);
     AttnNeeds (*needs)(const void *self, int N);
     /* Before forward, from X, q, k and w alone, with the same saved and scratch: writes the tokens
-     * that it holds, ascending, then the others, to `order` (N), and returns how many it holds, at
-     * least 1. NULL: all. */
+     * that it holds, ascending, then the others, to `order` (N), and returns how many it holds; or
+     * 0: it holds all, and Q, K and V come in the tokens' order. NULL: always so. */
     int (*choose)(const void *self, AttnCall *c, int *order);
     void (*forward)(const void *self, AttnCall *c);
     void (*backward)(const void *self, AttnCall *c);

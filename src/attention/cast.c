@@ -18,9 +18,10 @@
  * V_j), which attend_backward has at hand.
  *
  * A token that no cluster holds (with Top-K about (1 - 1/C)^C of them, a third) gives nobody its
- * value, its key only a score that has no gradient, and gets nothing but summaries. Its query, key,
- * value and row of R are never computed: its scores and its output go through the folded tables of
- * cast_fold, S W_q and S W_k [h,C,d] in steps 2 and 3, R_inter W_o in step 8.
+ * value, its key only a score that has no gradient, and gets nothing but summaries. Where that is
+ * cheaper (cast_folds) its query, key, value and row of R are never computed: its scores and its
+ * output go through tables of cast_fold, S W_q and S W_k [h,C,d] in steps 2 and 3, R_inter W_o in
+ * step 8.
  */
 #include <string.h>
 
@@ -152,11 +153,6 @@ static real *row_of(real *x, const Cast *s, int c, int head, int k) {
     return x + (size_t)(c * s->shape.h + head) * (size_t)k;
 }
 
-/* A block's scores of a head: (C,BLOCK). */
-static real *scores_of(real *x, const Cast *s, Block b, int head) {
-    return x + (size_t)b.at * cast_block_reals(s) + (size_t)(head * s->clusters) * BLOCK;
-}
-
 /* The score of a head for cluster c, of a token that some cluster holds. */
 static real *entry(real *x, const Cast *s, int n, int head, int c) {
     const size_t token = (size_t)n, row = (size_t)(head * s->clusters + c);
@@ -183,9 +179,9 @@ static void gate_backward(const Scratch *t, const Cast *s, const AttnCall *call)
 static void weights_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
     EACH_BLOCK (b, call->held, call->N)
         for (int head = 0; head < s->shape.h; head++)
-            attnfn_columns((AttnFn)s->fn, scores_of(t->asum, s, b, head),
-                           scores_of(v->aq, s, b, head), v->up + b.at * BLOCK, BLOCK, s->clusters,
-                           BLOCK);
+            attnfn_columns((AttnFn)s->fn, cast_scores_of(t->asum, s, b, head),
+                           cast_scores_of(v->aq, s, b, head), v->up + b.at * BLOCK, BLOCK,
+                           s->clusters, BLOCK);
 }
 
 /* dphi += <dz, A_q> sig / tau, then dz *= softplus1(phi) / tau: dz becomes the gradient of A_q. */
@@ -248,13 +244,14 @@ static void weights_backward(Scratch *t, const Cast *s, const Saved *v, const At
     }
     EACH_BLOCK (b, call->held, call->N) {
         for (int head = 0; head < s->shape.h; head++) {
-            real *dz = scores_of(t->dasum, s, b, head), *aq = scores_of(v->aq, s, b, head);
-            attnfn_columns_backward((AttnFn)s->fn, dz, dz, scores_of(t->asum, s, b, head), aq,
+            real *dz = cast_scores_of(t->dasum, s, b, head),
+                 *aq = cast_scores_of(v->aq, s, b, head);
+            attnfn_columns_backward((AttnFn)s->fn, dz, dz, cast_scores_of(t->asum, s, b, head), aq,
                                     v->up + b.at * BLOCK, BLOCK, C, BLOCK);
             weights_factor(t, s, v, dz, aq, b);
-            if (b.held) query_backward(s, call, dz, head, b);
+            if (b.n0 < call->held) query_backward(s, call, dz, head, b);
         }
-        if (!b.held) folded_backward(t, s, call, scores_of(t->dasum, s, b, 0), b);
+        if (b.n0 >= call->held) folded_backward(t, s, call, cast_scores_of(t->dasum, s, b, 0), b);
     }
     if (call->held < call->N) unfold_query(t, s, call);
 }
@@ -332,18 +329,19 @@ static void summary_backward(Scratch *t, const Cast *s, const Saved *v, const At
 
 /* ---- the sum over other clusters, step 8 ---- */
 
-/* R += sum over the clusters that do not hold n of A_sum R_inter; asum has zeros for members. Of
- * tokens in no cluster it is all, and the output is made at once. */
+/* R += sum over the clusters that do not hold n of A_sum R_inter; asum has zeros for members. For
+ * tokens that are not held it is all, and their output is made at once. */
 static void others_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
     const int d = s->shape.d, e = s->shape.e, C = s->clusters, h = s->shape.h;
     if (call->held < call->N) cast_fold(t->table, s, v->rinter, call->o.wt);
     EACH_BLOCK (b, call->held, call->N) {
         real *R = call->R + (size_t)b.n0 * (size_t)d;
-        for (int i = 0; i < h && b.held; i++)
-            gemm_tn(R + i * e, d, scores_of(t->asum, s, b, i), BLOCK, v->rinter + i * e, d, b.rows,
-                    e, C, true);
-        if (!b.held)
-            gemm_tn(R, d, scores_of(t->asum, s, b, 0), BLOCK, t->table, d, b.rows, d, h * C, false);
+        for (int i = 0; i < h && b.n0 < call->held; i++)
+            gemm_tn(R + i * e, d, cast_scores_of(t->asum, s, b, i), BLOCK, v->rinter + i * e, d,
+                    b.rows, e, C, true);
+        if (b.n0 >= call->held)
+            gemm_tn(R, d, cast_scores_of(t->asum, s, b, 0), BLOCK, t->table, d, b.rows, d, h * C,
+                    false);
     }
 }
 
@@ -363,17 +361,17 @@ static void others_backward(Scratch *t, const Cast *s, const Saved *v, const Att
     EACH_BLOCK (b, call->held, call->N) {
         const real *dR = call->dR + (size_t)b.n0 * (size_t)d;
         cast_turn(t->turned, call->dR, b, d);
-        for (int i = 0; i < h && b.held; i++) {
-            gemm_nn(t->drinter + i * e, d, scores_of(t->asum, s, b, i), BLOCK, dR + i * e, d, C, e,
-                    b.rows, b.n0 > 0);
-            gemm_nn(scores_of(t->dasum, s, b, i), BLOCK, v->rinter + i * e, d,
+        for (int i = 0; i < h && b.n0 < call->held; i++) {
+            gemm_nn(t->drinter + i * e, d, cast_scores_of(t->asum, s, b, i), BLOCK, dR + i * e, d,
+                    C, e, b.rows, b.n0 > 0);
+            gemm_nn(cast_scores_of(t->dasum, s, b, i), BLOCK, v->rinter + i * e, d,
                     t->turned + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
         }
-        if (b.held) continue;
-        gemm_nn(t->dtable, d, scores_of(t->asum, s, b, 0), BLOCK, dR, d, h * C, d, b.rows,
+        if (b.n0 < call->held) continue;
+        gemm_nn(t->dtable, d, cast_scores_of(t->asum, s, b, 0), BLOCK, dR, d, h * C, d, b.rows,
                 b.n0 > call->held);
-        gemm_nn(scores_of(t->dasum, s, b, 0), BLOCK, t->table, d, t->turned, BLOCK, h * C, BLOCK, d,
-                false);
+        gemm_nn(cast_scores_of(t->dasum, s, b, 0), BLOCK, t->table, d, t->turned, BLOCK, h * C,
+                BLOCK, d, false);
     }
     if (call->held < call->N) unfold_output(t, s, v, call);
 }
@@ -413,6 +411,7 @@ static void forward(const void *self, AttnCall *call) {
     const int N = call->N, C = s->clusters, k = cast_cluster_size(s, N);
     Saved v;
     Scratch t;
+    if (!cast_folds(s, N)) cast_cluster_all(s, call);
     cast_place_saved(&v, s, &call->saved, N);
     place_scratch(&t, s, &call->scratch, N, false);
     weights_forward(&t, s, &v, call);
@@ -477,14 +476,15 @@ static double flops(const void *self, int N) {
     return 2 * macs;
 }
 
-/* Twelve products with W_q, W_k, W_v and W_o of each token that is not held; against them folded
- * tables, which are h times as wide as S and R_inter: for the scores of all tokens, for the output
- * of these, backward for both, and to be made and undone. */
+/* Of each token that is not held, all twelve products of q, k, v and o. Against these, tables are h
+ * times as wide as S and R_inter: for the scores of all tokens, for the output of others, backward
+ * for both, and to be made and undone. */
 static double spared(const void *self, int N, int held) {
     const Cast *s = self;
     const double n = N, others = N - held, C = s->clusters, d = s->shape.d;
     const double wider = (s->shape.h - 1) * C * d;
-    return 2 * (12 * others * d * d - 2 * n * wider - 5 * others * wider - 9 * C * d * d);
+    if (!cast_folds(s, N)) return 0;
+    return 2 * (12 * others * d * d - (2 * n + 5 * others) * wider - 9 * C * d * d);
 }
 
 const AttnMech attn_cast = {

@@ -42,16 +42,20 @@ static inline size_t cast_token_reals(int N) { return (size_t)cast_blocks(N) * B
 /* The at-th block: rows n0.. of X, `rows` of them. */
 typedef struct Block {
     int at, n0, rows;
-    bool held;
 } Block;
 static inline Block cast_block(int at, int n0, int held, int N) {
     const int left = (n0 < held ? held : N) - n0;
-    return (Block){at, n0, left < BLOCK ? left : BLOCK, n0 < held};
+    return (Block){at, n0, left < BLOCK ? left : BLOCK};
 }
 /* Blocks of N tokens, the first `held` of which are kept apart from the others. */
 #define EACH_BLOCK(b, held, N)                                                                     \
     for (Block b = cast_block(0, 0, held, N); b.rows > 0;                                          \
          b = cast_block(b.at + 1, b.n0 + b.rows, held, N))
+
+/* A block's scores of a head: (C,BLOCK). */
+static inline real *cast_scores_of(real *x, const Cast *s, Block b, int head) {
+    return x + (size_t)b.at * cast_block_reals(s) + (size_t)(head * s->clusters) * BLOCK;
+}
 
 typedef struct Saved {
     real *aq;         /* scores of queries */
@@ -65,11 +69,11 @@ typedef struct Saved {
 } Saved;
 void cast_place_saved(Saved *v, const Cast *s, Arena *a, int N);
 
-/* For `choose`. */
+/* For clusters. */
 typedef struct ChooseScratch {
-    real *table, *bias; /* (2,h,C,d), (2,h,C): see cast_fold; of queries, then of keys */
+    real *table, *bias; /* (h,C,d), (h,C): see cast_fold */
     real *turned;       /* (d,BLOCK) a block of tokens, transposed */
-    real *scores;       /* (blocks) of (2,h,C,BLOCK): A_q, A_k */
+    real *aq, *ak;      /* scores in the tokens' order */
     real *phi, *sig;    /* (blocks) */
     real *fq, *fk;      /* (C,BLOCK) f of a block and head */
     real *sum;          /* (C,BLOCK) a block of affinities */
@@ -79,8 +83,11 @@ typedef struct ChooseScratch {
 } ChooseScratch;
 void cast_place_choose(ChooseScratch *t, const Cast *s, Arena *a, int N);
 
-/* Clusters the tokens (steps 2 to 4): all of Saved that is known then. AttnMech.choose. */
+/* Cluster the tokens (steps 2 to 4): all of Saved that is known then. Where folding spares products
+ * AttnMech.choose does it, from X; elsewhere forward, from Q and K, with all tokens held. */
 int cast_choose(const void *self, AttnCall *call, int *order);
+void cast_cluster_all(const Cast *s, const AttnCall *call);
+bool cast_folds(const Cast *s, int N);
 
 /* table (h,C,d) = rows (C,h,e) times a projection, head by head: w (d,d) holds e rows for each
  * head. With it scores of X for surrogates are one product, X (S W)^T instead of (X W^T) S^T; and

@@ -9,12 +9,12 @@
 #include "ops/vmath.h"
 
 void cast_place_choose(ChooseScratch *t, const Cast *s, Arena *a, int N) {
-    const size_t C = (size_t)s->clusters, rows = 2 * (size_t)s->shape.h * C,
-                 n = cast_token_reals(N);
+    const size_t C = (size_t)s->clusters, rows = (size_t)s->shape.h * C, n = cast_token_reals(N);
     t->table = arena_reals(a, rows * (size_t)s->shape.d);
     t->bias = arena_reals(a, rows);
     t->turned = arena_reals(a, (size_t)s->shape.d * BLOCK);
-    t->scores = arena_reals(a, rows * n);
+    t->aq = arena_reals(a, rows * n);
+    t->ak = arena_reals(a, rows * n);
     t->phi = arena_reals(a, n);
     t->sig = arena_reals(a, n);
     t->fq = arena_reals(a, C * BLOCK);
@@ -31,6 +31,17 @@ void cast_fold(real *table, const Cast *s, const real *rows, const real *w) {
         gemm_nn(table + i * C * d, d, rows + i * e, d, w + i * e * d, d, C, d, e, false);
 }
 
+/* For each token, scores cost h C d with a table, and d^2 + C d without, the query or key included;
+ * so does the output, and backward both. With tables, scores are made for all tokens, and those
+ * that are held need q and k in addition; the rest is made for others alone. */
+bool cast_folds(const Cast *s, int N) {
+    const double d = s->shape.d, C = s->clusters;
+    const double share = fmin(1, cast_cluster_size(s, N) / (double)N);
+    const double others = s->rule == CLUSTER_TOPK ? pow(1 - share, C) : fmax(0, 1 - C * share);
+    const double table = s->shape.h * C * d, plain = d * d + C * d;
+    return (2 + 5 * others) * (table - plain) + 2 * (1 - others) * d * d < 0;
+}
+
 void cast_turn(real *to, const real *x, Block b, int d) {
     if (b.rows < BLOCK) memset(to, 0, (size_t)d * BLOCK * sizeof *to);
     transpose(to, BLOCK, x + (size_t)b.n0 * (size_t)d, d, b.rows, d);
@@ -38,7 +49,7 @@ void cast_turn(real *to, const real *x, Block b, int d) {
 
 /* ---- phi ---- */
 
-/* phi of the tokens in order, and its sigmoid. */
+/* phi of the tokens in order, and what follows from it. */
 static void gate(ChooseScratch *t, const Saved *v, const Cast *s, const AttnCall *c) {
     const int d = s->shape.d, all = (int)cast_token_reals(c->N);
     for (int n = 0; n < c->N; n++)
@@ -49,45 +60,47 @@ static void gate(ChooseScratch *t, const Saved *v, const Cast *s, const AttnCall
 
 /* ---- scores, steps 2 and 3 ---- */
 
-static void fold_projection(real *table, real *bias, const Cast *s, const real *surrogates,
-                            const AttnLinear *p) {
+/* x S^T, head by head. */
+static void scores(real *to, ChooseScratch *t, const Cast *s, const real *x, const AttnCall *c) {
     const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    cast_fold(table, s, surrogates, p->w);
-    for (int i = 0; i < s->shape.h; i++)
-        for (int c = 0; c < C; c++)
-            bias[i * C + c] = vec_dot(surrogates + c * d + i * e, p->b + i * e, e);
+    EACH_BLOCK (b, c->N, c->N) {
+        cast_turn(t->turned, x, b, d);
+        for (int i = 0; i < s->shape.h; i++)
+            gemm_nn(cast_scores_of(to, s, b, i), BLOCK, c->w[SURROGATE] + i * e, d,
+                    t->turned + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
+    }
 }
 
-static void fold_scores(ChooseScratch *t, const Cast *s, const AttnCall *c) {
-    const int rows = s->shape.h * s->clusters;
-    const AttnLinear *const p[2] = {&c->q, &c->k};
-    for (int i = 0; i < 2; i++)
-        fold_projection(t->table + i * rows * s->shape.d, t->bias + i * rows, s, c->w[SURROGATE],
-                        p[i]);
-}
-
-/* A block's A_q and A_k. */
-static void block_scores(real *scores, ChooseScratch *t, const Cast *s, const AttnCall *c,
-                         Block b) {
-    const int d = s->shape.d, rows = 2 * s->shape.h * s->clusters;
-    for (int r = 0; r < rows; r++)
-        for (int i = 0; i < BLOCK; i++) scores[r * BLOCK + i] = t->bias[r];
-    cast_turn(t->turned, c->X, b, d);
-    gemm_nn(scores, BLOCK, t->table, d, t->turned, BLOCK, rows, BLOCK, d, true);
+/* The same of x = X W^T + b, from X, all heads at once. */
+static void folded_scores(real *to, ChooseScratch *t, const Cast *s, const AttnLinear *p,
+                          const AttnCall *c) {
+    const int d = s->shape.d, e = s->shape.e, C = s->clusters, rows = s->shape.h * C;
+    const real *S = c->w[SURROGATE];
+    cast_fold(t->table, s, S, p->w);
+    for (int r = 0; r < rows; r++) {
+        const int head = r / C;
+        t->bias[r] = vec_dot(S + r % C * d + head * e, p->b + head * e, e);
+    }
+    EACH_BLOCK (b, c->N, c->N) {
+        real *block = cast_scores_of(to, s, b, 0);
+        for (int i = 0; i < rows * BLOCK; i++) block[i] = t->bias[i / BLOCK];
+        cast_turn(t->turned, c->X, b, d);
+        gemm_nn(block, BLOCK, t->table, d, t->turned, BLOCK, rows, BLOCK, d, true);
+    }
 }
 
 /* A block of A_g, written as f_k + sig (f_q - f_k): equal values, those of a single cluster, stay
  * equal to the bit. */
-static void block_affinity(ChooseScratch *t, const Cast *s, const real *scores, const real *sig) {
+static void block_affinity(ChooseScratch *t, const Cast *s, real *aq, Block b) {
     const int C = s->clusters;
-    const real *keys = scores + cast_block_reals(s);
+    const real *sig = t->sig + b.n0;
     real flat[BLOCK];
     for (int i = 0; i < BLOCK; i++) flat[i] = cast_inv_tau(s);
     memset(t->sum, 0, (size_t)C * BLOCK * sizeof *t->sum);
     for (int head = 0; head < s->shape.h; head++) {
-        const int at = head * C * BLOCK;
-        attnfn_columns((AttnFn)s->fn, t->fq, scores + at, flat, BLOCK, C, BLOCK);
-        attnfn_columns((AttnFn)s->fn, t->fk, keys + at, flat, BLOCK, C, BLOCK);
+        attnfn_columns((AttnFn)s->fn, t->fq, cast_scores_of(aq, s, b, head), flat, BLOCK, C, BLOCK);
+        attnfn_columns((AttnFn)s->fn, t->fk, cast_scores_of(t->ak, s, b, head), flat, BLOCK, C,
+                       BLOCK);
         for (int c = 0; c < C; c++)
 #pragma omp simd
             for (int i = 0; i < BLOCK; i++) {
@@ -97,13 +110,10 @@ static void block_affinity(ChooseScratch *t, const Cast *s, const real *scores, 
     }
 }
 
-static void affinities(ChooseScratch *t, const Cast *s, const AttnCall *call) {
-    const size_t ld = cast_token_reals(call->N);
-    fold_scores(t, s, call);
-    EACH_BLOCK (b, call->N, call->N) {
-        real *scores = t->scores + (size_t)b.at * 2 * cast_block_reals(s);
-        block_scores(scores, t, s, call, b);
-        block_affinity(t, s, scores, t->sig + b.n0);
+static void affinities(ChooseScratch *t, const Cast *s, real *aq, int N) {
+    const size_t ld = cast_token_reals(N);
+    EACH_BLOCK (b, N, N) {
+        block_affinity(t, s, aq, b);
         for (int c = 0; c < s->clusters; c++)
             memcpy(t->affinity + (size_t)c * ld + b.n0, t->sum + c * BLOCK, BLOCK * sizeof *t->sum);
     }
@@ -142,44 +152,46 @@ static int order_tokens(int *order, ChooseScratch *t, const Cast *s, const Saved
 
 /* ---- what is kept, in that order ---- */
 
-/* Where in t->scores token n's A_q of the first head for the first cluster is; its A_k is
- * block_reals further. */
+/* Where in scores token n's of the first head for the first cluster is. */
 static size_t score_of(const Cast *s, int n) {
     const size_t token = (size_t)n;
-    return token / BLOCK * 2 * cast_block_reals(s) + token % BLOCK;
+    return token / BLOCK * cast_block_reals(s) + token % BLOCK;
 }
 
 /* A_q, and what follows from phi. */
-static void keep_tokens(const Saved *v, ChooseScratch *t, const Cast *s, const int *order, int held,
-                        int N) {
+static void keep_tokens(const Saved *v, const ChooseScratch *t, const Cast *s, const int *order,
+                        int held, int N) {
     const int rows = s->shape.h * s->clusters;
     EACH_BLOCK (b, held, N) {
-        real *aq = v->aq + (size_t)b.at * cast_block_reals(s), *phi = v->sig + b.at * BLOCK;
+        const size_t at = (size_t)b.at * BLOCK;
+        real *aq = cast_scores_of(v->aq, s, b, 0), *phi = v->sig + at;
         size_t from[BLOCK];
         for (int i = 0; i < b.rows; i++) from[i] = score_of(s, order[b.n0 + i]);
         for (int i = 0; i < BLOCK; i++) phi[i] = i < b.rows ? t->phi[order[b.n0 + i]] : 0;
         for (int r = 0; r < rows; r++) {
-            const real *restrict row = t->scores + r * BLOCK;
+            const real *restrict row = t->aq + r * BLOCK;
 #pragma omp simd
             for (int i = 0; i < b.rows; i++) aq[r * BLOCK + i] = row[from[i]];
             for (int i = b.rows; i < BLOCK; i++) aq[r * BLOCK + i] = 0;
         }
-        const size_t at = (size_t)b.at * BLOCK;
         vmath_softplus1(phi, v->up + at, v->down + at, phi, cast_inv_tau(s), BLOCK);
     }
 }
 
-/* Members' A_k; and lists name their rows from now on. */
+/* Members' A_k. */
 static void keep_members(const Saved *v, const ChooseScratch *t, const Cast *s, int k) {
-    for (int c = 0; c < s->clusters; c++) {
-        int *list = list_of(v, c, k);
+    for (int c = 0; c < s->clusters; c++)
         for (int head = 0; head < s->shape.h; head++) {
-            const size_t at = cast_block_reals(s) + (size_t)(head * s->clusters + c) * BLOCK;
+            const real *scores = t->ak + (size_t)(head * s->clusters + c) * BLOCK;
             real *ak = v->ak + (size_t)(c * s->shape.h + head) * (size_t)k;
-            for (int i = 0; i < v->size[c]; i++) ak[i] = t->scores[score_of(s, list[i]) + at];
+            for (int i = 0; i < v->size[c]; i++) ak[i] = scores[score_of(s, list_of(v, c, k)[i])];
         }
-        for (int i = 0; i < v->size[c]; i++) list[i] = t->row[list[i]];
-    }
+}
+
+/* Lists name tokens' rows from now on. */
+static void name_rows(const Saved *v, const int *row, int C, int k) {
+    for (int c = 0; c < C; c++)
+        for (int i = 0; i < v->size[c]; i++) list_of(v, c, k)[i] = row[list_of(v, c, k)[i]];
 }
 
 /* ---- the whole ---- */
@@ -194,20 +206,44 @@ static void report(const Cast *s, const Saved *v, const ChooseScratch *t, const 
     if (tap->affinities) transpose(tap->affinities, C, t->affinity, (int)cast_token_reals(N), C, N);
 }
 
+/* Lists of tokens, and members' A_k, from A_q, t->ak and phi. */
+static void cluster(const Saved *v, ChooseScratch *t, const Cast *s, real *aq,
+                    const AttnCall *call) {
+    const int N = call->N, k = cast_cluster_size(s, N);
+    affinities(t, s, aq, N);
+    cluster_choose((ClusterRule)s->rule, v->list, v->size, t->affinity, (int)cast_token_reals(N),
+                   &t->clusters, N, s->clusters, k);
+    keep_members(v, t, s, k);
+    if (call->tap) report(s, v, t, call->tap, N, k);
+}
+
 int cast_choose(const void *self, AttnCall *call, int *order) {
     const Cast *s = self;
-    const int N = call->N, C = s->clusters, k = cast_cluster_size(s, N);
+    const int N = call->N, k = cast_cluster_size(s, N);
     Saved v;
     ChooseScratch t;
+    if (!cast_folds(s, N)) return 0;
     cast_place_saved(&v, s, &call->saved, N);
     cast_place_choose(&t, s, &call->scratch, N);
     gate(&t, &v, s, call);
-    affinities(&t, s, call);
-    cluster_choose((ClusterRule)s->rule, v.list, v.size, t.affinity, (int)cast_token_reals(N),
-                   &t.clusters, N, C, k);
-    if (call->tap) report(s, &v, &t, call->tap, N, k);
+    folded_scores(t.aq, &t, s, &call->q, call);
+    folded_scores(t.ak, &t, s, &call->k, call);
+    cluster(&v, &t, s, t.aq, call);
     const int held = order_tokens(order, &t, s, &v, N, k);
     keep_tokens(&v, &t, s, order, held, N);
-    keep_members(&v, &t, s, k);
+    name_rows(&v, t.row, s->clusters, k);
     return held;
+}
+
+void cast_cluster_all(const Cast *s, const AttnCall *call) {
+    Arena saved = call->saved, scratch = call->scratch;
+    Saved v;
+    ChooseScratch t;
+    cast_place_saved(&v, s, &saved, call->N);
+    cast_place_choose(&t, s, &scratch, call->N);
+    t.sig = v.sig;
+    gate(&t, &v, s, call);
+    scores(v.aq, &t, s, call->Q, call);
+    scores(t.ak, &t, s, call->K, call);
+    cluster(&v, &t, s, v.aq, call);
 }

@@ -9,7 +9,7 @@ enum { TILE = 256 };
 
 /* Calls for each tile of held tokens. */
 #define FOR_HELD(r0, n, a)                                                                         \
-    for (int r0 = 0, n; n = (a)->held - r0 < TILE ? (a)->held - r0 : TILE, n > 0; r0 += n)
+    for (int r0 = 0, n; (n = (a)->held - r0 < TILE ? (a)->held - r0 : TILE) > 0; r0 += n)
 
 static real *rows(real *x, int r0, int d) { return x + (size_t)r0 * (size_t)d; }
 
@@ -64,9 +64,8 @@ static const real *ordered(const AttnActs *a, const AttnScratch *t, const real *
 
 void attn_layer_choose(const AttnLayer *l, AttnActs *a, const AttnScratch *t, AttnCall *c) {
     AttnCall call = *c;
-    if (l->mech->choose) {
-        a->held = l->mech->choose(l->self, &call, a->order);
-    } else {
+    a->held = l->mech->choose ? l->mech->choose(l->self, &call, a->order) : 0;
+    if (a->held == 0) {
         a->held = a->N;
         for (int i = 0; i < a->N; i++) a->order[i] = i;
     }

@@ -74,9 +74,12 @@ static const AttnLayer *layer_now(Attention *o) {
     return l;
 }
 
+static int chosen, whole; /* calls that left tokens out, and others */
+
 /* Tokens that are held come first, and both kinds ascend. */
 static void check_order(const AttnActs *a) {
     assert_in_range(a->held, 1, a->N);
+    a->held < a->N ? chosen++ : whole++;
     long sum = 0;
     for (int i = 0; i < a->N; i++) {
         assert_in_range(a->order[i], 0, a->N - 1);
@@ -294,6 +297,7 @@ static void every_mechanism(void **state) {
             for (int s = 1; s < GRAD_SHAPES; s++) check_shape(attn_table[i], v, s);
         }
         assert_true(variants > 0);
+        if (attn_table[i]->choose) assert_true(chosen > 100 && whole > 100);
         printf("# %d variants\n", variants);
         grad_report(attn_table[i]->name);
     }

@@ -132,18 +132,27 @@ static void *buffer(size_t bytes) {
     return p;
 }
 
+/* `choose` has X and the projections alone; where it leaves the choice to forward, that has Q and
+ * K.
+ */
 static void choose(const Cast *o, const void *self, AttnTap *tap) {
     const AttnNeeds needs = attn_cast.needs(self, o->N);
+    const size_t size = (size_t)(o->N * o->h * o->e) * sizeof(real);
     void *saved = buffer(needs.saved), *scratch = buffer(needs.forward);
+    real *V = buffer(size), *R = buffer(size);
     int *order = buffer((size_t)o->N * sizeof *order);
-    AttnCall call = {.N = o->N, .X = o->X, .tap = tap};
+    AttnCall call = {.N = o->N, .held = o->N, .X = o->X, .tap = tap};
     call.q = (AttnLinear){.w = o->W[0], .b = o->b[0]};
     call.k = (AttnLinear){.w = o->W[1], .b = o->b[1]};
     call.w[0] = o->S, call.w[1] = o->phi_w, call.w[2] = &o->phi_b;
     call.saved = (Arena){saved, 0, needs.saved};
     call.scratch = (Arena){scratch, 0, needs.forward};
-    attn_cast.choose(self, &call, order);
-    free(saved), free(scratch), free(order);
+    if (!attn_cast.choose(self, &call, order)) {
+        memset(V, 0, size);
+        call.Q = o->Q, call.K = o->K, call.V = V, call.R = R;
+        attn_cast.forward(self, &call);
+    }
+    free(saved), free(scratch), free(order), free(V), free(R);
 }
 
 /* The affinities are step 3's, and the clusters those that step 4 chooses from them; slots beyond
