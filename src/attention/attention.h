@@ -48,7 +48,8 @@ typedef struct AttnCall {
     Arena saved,
         scratch; /* as `needs` measured; saved is the same memory in forward and backward */
     AttnTap *tap;
-    const real *dR;          /* (N,d) backward only, like all below */
+    const real *dR;          /* (N,d) of R as it is: others' rows of the output. Backward only,
+                                like all below */
     real *dX, *dQ, *dK, *dV; /* (N,d), (held,d); added to */
     real *dw[ATTN_PARAMS];   /* added to */
 } AttnCall;

@@ -19,7 +19,7 @@
  *
  * A token that no cluster holds (with Top-K about (1 - 1/C)^C of them, a third) gives nobody its
  * value, its key only a score that has no gradient, and gets nothing but summaries. Where that is
- * cheaper (cast_folds) its query, key, value and row of R are never computed: its scores and its
+ * cheaper (cast_folds) its query, key, value and row of R are not computed: its scores and its
  * output go through tables of cast_fold, S W_q and S W_k [h,C,d] in steps 2 and 3, R_inter W_o in
  * step 8.
  */
@@ -144,21 +144,6 @@ static AttnNeeds needs(const void *self, int N) {
     return (AttnNeeds){saved.used, larger(choose.used, forward.used), backward.used};
 }
 
-/* ---- small things ---- */
-
-static const int *list_of(const Saved *v, int c, int k) { return v->list + (size_t)c * (size_t)k; }
-
-/* One cluster's and head's row of (C,h,k). */
-static real *row_of(real *x, const Cast *s, int c, int head, int k) {
-    return x + (size_t)(c * s->shape.h + head) * (size_t)k;
-}
-
-/* The score of a head for cluster c, of a token that some cluster holds. */
-static real *entry(real *x, const Cast *s, int n, int head, int c) {
-    const size_t token = (size_t)n, row = (size_t)(head * s->clusters + c);
-    return x + token / BLOCK * cast_block_reals(s) + row * BLOCK + token % BLOCK;
-}
-
 /* ---- phi ---- */
 
 static void gate_backward(const Scratch *t, const Cast *s, const AttnCall *call) {
@@ -260,9 +245,9 @@ static void weights_backward(Scratch *t, const Cast *s, const Saved *v, const At
 static void take_members(real *x, const Cast *s, const Saved *v, bool keep, int k) {
     for (int c = 0; c < s->clusters; c++)
         for (int head = 0; head < s->shape.h; head++) {
-            real *weight = row_of(v->weight, s, c, head, k);
+            real *weight = cast_row(v->weight, s, c, head, k);
             for (int i = 0; i < v->size[c]; i++) {
-                real *at = entry(x, s, list_of(v, c, k)[i], head, c);
+                real *at = x + cast_score_at(s, cast_list(v, c, k)[i], head * s->clusters + c);
                 if (keep) weight[i] = *at;
                 *at = 0;
             }
@@ -274,7 +259,8 @@ static void put_members(real *x, const Cast *s, const Saved *v, int k) {
     for (int c = 0; c < s->clusters; c++)
         for (int head = 0; head < s->shape.h; head++)
             for (int i = 0; i < v->size[c]; i++)
-                *entry(x, s, list_of(v, c, k)[i], head, c) = row_of(v->weight, s, c, head, k)[i];
+                x[cast_score_at(s, cast_list(v, c, k)[i], head * s->clusters + c)] =
+                    cast_row(v->weight, s, c, head, k)[i];
 }
 
 /* ---- a cluster's summary, step 6 ---- */
@@ -294,7 +280,7 @@ static void summary_forward(Scratch *t, const Cast *s, const Saved *v, const int
     const AttendPack *p = &t->pack;
     const int d = s->shape.d, e = s->shape.e;
     for (int head = 0; head < s->shape.h; head++) {
-        summary_weights(t, s, v, list, row_of(v->ak, s, c, head, k));
+        summary_weights(t, s, v, list, cast_row(v->ak, s, c, head, k));
         gemm_nn(v->rinter + c * d + head * e, d, t->w, p->np, p->v + head * e, d, 1, e, p->np,
                 false);
     }
@@ -308,7 +294,7 @@ static void summary_backward(Scratch *t, const Cast *s, const Saved *v, const At
     const int d = s->shape.d, e = s->shape.e, m = p->n, np = p->np;
     for (int head = 0; head < s->shape.h; head++) {
         const int column = head * e;
-        const real *dr = t->drinter + c * d + column, *ak = row_of(v->ak, s, c, head, k);
+        const real *dr = t->drinter + c * d + column, *ak = cast_row(v->ak, s, c, head, k);
         summary_weights(t, s, v, list, ak);
         gemm_nn(p->dv + column, d, t->w, 1, dr, d, np, e, 1, true);
         gemm_nn(t->dots, np, dr, d, p->vt + (size_t)column * (size_t)np, np, 1, np, e, false);
@@ -383,12 +369,12 @@ static void intra_forward(Scratch *t, const Cast *s, const Saved *v, const AttnC
                           const int *list, int c, int k) {
     const int d = s->shape.d, h = s->shape.h, e = s->shape.e;
     for (int head = 0; head < h; head++)
-        attend_forward(&t->pack, head, row_of(v->lse, s, c, head, k), (AttnFn)s->fn);
+        attend_forward(&t->pack, head, cast_row(v->lse, s, c, head, k), (AttnFn)s->fn);
     for (int i = 0; i < t->pack.n; i++) {
         real *restrict out = call->R + (size_t)list[i] * (size_t)d;
         const real *restrict o = t->pack.o + (size_t)i * (size_t)d;
         for (int head = 0; head < h; head++) {
-            const real a = row_of(v->weight, s, c, head, k)[i];
+            const real a = cast_row(v->weight, s, c, head, k)[i];
 #pragma omp simd
             for (int j = head * e; j < (head + 1) * e; j++) out[j] += a * o[j];
         }
@@ -398,9 +384,10 @@ static void intra_forward(Scratch *t, const Cast *s, const Saved *v, const AttnC
 static void intra_backward(Scratch *t, const Cast *s, const Saved *v, const int *list, int c,
                            int k) {
     for (int head = 0; head < s->shape.h; head++) {
-        attend_backward(&t->pack, head, t->dots, row_of(v->weight, s, c, head, k),
-                        row_of(v->lse, s, c, head, k), (AttnFn)s->fn);
-        for (int i = 0; i < t->pack.n; i++) *entry(t->dasum, s, list[i], head, c) = t->dots[i];
+        attend_backward(&t->pack, head, t->dots, cast_row(v->weight, s, c, head, k),
+                        cast_row(v->lse, s, c, head, k), (AttnFn)s->fn);
+        for (int i = 0; i < t->pack.n; i++)
+            t->dasum[cast_score_at(s, list[i], head * s->clusters + c)] = t->dots[i];
     }
 }
 
@@ -419,7 +406,7 @@ static void forward(const void *self, AttnCall *call) {
     memset(call->R, 0, (size_t)N * (size_t)s->shape.d * sizeof *call->R);
     memset(v.rinter, 0, (size_t)(C * s->shape.d) * sizeof *v.rinter);
     for (int c = 0; c < C; c++) {
-        const int *list = list_of(&v, c, k);
+        const int *list = cast_list(&v, c, k);
         if (v.size[c] == 0) continue;
         attend_pack(&t.pack, call->Q, call->K, call->V, list, v.size[c]);
         if (s->intra) intra_forward(&t, s, &v, call, list, c, k);
@@ -430,7 +417,7 @@ static void forward(const void *self, AttnCall *call) {
 
 static void cluster_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call, int c,
                              int k) {
-    const int *list = list_of(v, c, k);
+    const int *list = cast_list(v, c, k);
     attend_pack(&t->pack, call->Q, call->K, call->V, list, v->size[c]);
     attend_pack_backward(&t->pack, call->dR, NULL, list);
     if (s->intra)
@@ -476,17 +463,6 @@ static double flops(const void *self, int N) {
     return 2 * macs;
 }
 
-/* Of each token that is not held, all twelve products of q, k, v and o. Against these, tables are h
- * times as wide as S and R_inter: for the scores of all tokens, for the output of others, backward
- * for both, and to be made and undone. */
-static double spared(const void *self, int N, int held) {
-    const Cast *s = self;
-    const double n = N, others = N - held, C = s->clusters, d = s->shape.d;
-    const double wider = (s->shape.h - 1) * C * d;
-    if (!cast_folds(s, N)) return 0;
-    return 2 * (12 * others * d * d - (2 * n + 5 * others) * wider - 9 * C * d * d);
-}
-
 const AttnMech attn_cast = {
     .name = "cast",
     .title = "CAST: attention inside clusters around surrogate tokens, summaries between them",
@@ -500,6 +476,6 @@ const AttnMech attn_cast = {
     .forward = forward,
     .backward = backward,
     .flops = flops,
-    .spared = spared,
+    .spared = cast_spared,
     .clusters = clusters_shape,
 };

@@ -57,6 +57,12 @@ static inline real *cast_scores_of(real *x, const Cast *s, Block b, int head) {
     return x + (size_t)b.at * cast_block_reals(s) + (size_t)(head * s->clusters) * BLOCK;
 }
 
+/* Where in scores those of row n are: row r of (h,C) there. */
+static inline size_t cast_score_at(const Cast *s, int n, int r) {
+    const size_t at = (size_t)n;
+    return at / BLOCK * cast_block_reals(s) + (size_t)r * BLOCK + at % BLOCK;
+}
+
 typedef struct Saved {
     real *aq;         /* scores of queries */
     real *sig;        /* (blocks) sig(phi) */
@@ -67,6 +73,13 @@ typedef struct Saved {
     real *lse;        /* (C,h,k) */
     int *list, *size; /* (C,k), (C): members' rows of Q; how many */
 } Saved;
+/* One cluster's row of v->list; one cluster's and head's of (C,h,k). */
+static inline int *cast_list(const Saved *v, int c, int k) {
+    return v->list + (size_t)c * (size_t)k;
+}
+static inline real *cast_row(real *x, const Cast *s, int c, int head, int k) {
+    return x + (size_t)(c * s->shape.h + head) * (size_t)k;
+}
 void cast_place_saved(Saved *v, const Cast *s, Arena *a, int N);
 
 /* For clusters. */
@@ -88,6 +101,7 @@ void cast_place_choose(ChooseScratch *t, const Cast *s, Arena *a, int N);
 int cast_choose(const void *self, AttnCall *call, int *order);
 void cast_cluster_all(const Cast *s, const AttnCall *call);
 bool cast_folds(const Cast *s, int N);
+double cast_spared(const void *self, int N, int held);
 
 /* table (h,C,d) = rows (C,h,e) times a projection, head by head: w (d,d) holds e rows for each
  * head. With it scores of X for surrogates are one product, X (S W)^T instead of (X W^T) S^T; and

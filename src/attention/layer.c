@@ -79,10 +79,10 @@ void attn_layer_forward(const AttnLayer *l, AttnActs *a, const AttnScratch *t, c
     real *const to[3] = {a->q, a->k, a->v};
     AttnCall c = attn_layer_call(l, a, t, x);
     attn_layer_choose(l, a, t, &c);
-    FOR_HELD(r0, n, a)
-    for (int i = 0; i < 3; i++)
-        linear_forward(rows(to[i], r0, d), d, c.X + (size_t)r0 * (size_t)d, d, at[i]->wt, at[i]->b,
-                       NULL, n, d, d);
+    FOR_HELD (r0, n, a)
+        for (int i = 0; i < 3; i++)
+            linear_forward(rows(to[i], r0, d), d, c.X + (size_t)r0 * (size_t)d, d, at[i]->wt,
+                           at[i]->b, NULL, n, d, d);
     l->mech->forward(l->self, &c);
 }
 
@@ -126,10 +126,10 @@ void attn_layer_backward(const AttnLayer *l, const AttnActs *a, const AttnScratc
     memset(t->dx, 0, (size_t)a->N * (size_t)d * sizeof *t->dx);
     for (int i = 0; i < 3; i++) memset(grads[i], 0, (size_t)a->held * (size_t)d * sizeof *t->dq);
     l->mech->backward(l->self, &c);
-    FOR_HELD(r0, n, a)
-    for (int i = 0; i < 3; i++) {
-        const real *dy = rows(grads[i], r0, d), *in = c.X + (size_t)r0 * (size_t)d;
-        linear_backward_weight(at[i]->dw, at[i]->db, dy, d, in, d, n, d, d);
-        linear_backward_input(rows(t->dx, r0, d), d, dy, d, at[i]->w, true, n, d, d);
-    }
+    FOR_HELD (r0, n, a)
+        for (int i = 0; i < 3; i++) {
+            const real *dy = rows(grads[i], r0, d), *in = c.X + (size_t)r0 * (size_t)d;
+            linear_backward_weight(at[i]->dw, at[i]->db, dy, d, in, d, n, d, d);
+            linear_backward_input(rows(t->dx, r0, d), d, dy, d, at[i]->w, true, n, d, d);
+        }
 }

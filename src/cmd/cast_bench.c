@@ -106,8 +106,7 @@ static void print_result(const BenchResult *r) {
                "update instead\n",
                100 * r->folded_share);
     if (r->spared_share > 0)
-        printf("  and %.1f %% what is never computed of tokens in no cluster, which only summaries "
-               "reach\n",
+        printf("  and %.1f %% belong to tokens in no cluster and are never computed\n",
                100 * r->spared_share);
     printf("  peak memory %.1f MB\n", r->peak_rss_mb);
     print_parts(r);

@@ -182,7 +182,7 @@ static void embedding_backward(const Pass *p, const Doc *doc, EncoderScratch *t,
 /* ---- sublayers ---- */
 
 /* out = residual + dropout(linear(x)); y is scratch for dropout. */
-static void add_residual(const Pass *p, const Doc *doc, int place, int layer, real *restrict out,
+static void add_residual(const Pass *p, const Doc *doc, int layer, real *restrict out,
                          const real *restrict residual, const real *x, const LinearAt *at, int in,
                          real *restrict y, int r0, int n) {
     const int d = p->m->conf.d;
@@ -192,18 +192,18 @@ static void add_residual(const Pass *p, const Doc *doc, int place, int layer, re
         return;
     }
     linear_forward(y, d, x, in, wt, b, NULL, n, in, d);
-    drop(p, doc, place, layer, y, r0, n, d);
+    drop(p, doc, PLACE_FEED_FORWARD, layer, y, r0, n, d);
 #pragma omp simd
     for (int i = 0; i < n * d; i++) out[i] = residual[i] + y[i];
 }
 
 /* The gradient of y there: `to` if dropout changes it. */
-static const real *residual_backward(const Pass *p, const Doc *doc, int place, int layer,
-                                     const real *grad, real *to, int r0, int n) {
+static const real *residual_backward(const Pass *p, const Doc *doc, int layer, const real *grad,
+                                     real *to, int r0, int n) {
     const int d = p->m->conf.d;
     if (p->dropout <= 0) return grad;
     memcpy(to, grad, (size_t)(n * d) * sizeof *to);
-    drop(p, doc, place, layer, to, r0, n, d);
+    drop(p, doc, PLACE_FEED_FORWARD, layer, to, r0, n, d);
     return to;
 }
 
@@ -270,7 +270,7 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
     a->tap = doc->tap ? &doc->tap[layer] : NULL;
     attn_layer_forward(&l, a, &t->attn, x);
     const real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : x;
-    FOR_OUTPUT(r0, n, a) {
+    FOR_OUTPUT (r0, n, a) {
         attn_layer_output(&l, a, t->narrow[0], r0, n);
         put_output(p, doc, layer, output_of(m, doc, segment), residual, t->narrow[0], a->order + r0,
                    n);
@@ -288,8 +288,8 @@ static void feed_forward_forward(const Pass *p, Doc *doc, EncoderScratch *t, int
         linear_forward(f, F, x, d, p->wt + at->fc1.w, p->w + at->fc1.b, NULL, n, d, F);
         vmath_gelu(t->wide[0], f, n * F);
         const real *residual = m->conf.pre_norm ? rows(input_of(m, doc, segment), r0, d) : x;
-        add_residual(p, doc, PLACE_FEED_FORWARD, layer, rows(output_of(m, doc, segment), r0, d),
-                     residual, t->wide[0], &at->fc2, F, t->narrow[1], r0, n);
+        add_residual(p, doc, layer, rows(output_of(m, doc, segment), r0, d), residual, t->wide[0],
+                     &at->fc2, F, t->narrow[1], r0, n);
     }
 }
 
@@ -314,7 +314,7 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
     const int d = p->m->conf.d, N = doc->N;
     const AttnLayer l = encoder_attention(p, layer, dw);
     const AttnActs *a = &doc->blocks[layer].attn;
-    FOR_OUTPUT(r0, n, a) {
+    FOR_OUTPUT (r0, n, a) {
         take_gradient(p, doc, layer, t->narrow[0], a->order + r0, n);
         attn_layer_output_backward(&l, a, &t->attn, t->narrow[0], r0, n);
     }
@@ -332,8 +332,8 @@ static void feed_forward_backward(const Pass *p, Doc *doc, EncoderScratch *t, in
     const int d = m->conf.d, F = m->conf.d_ff;
     real *g = t->wide[0], *df = t->wide[1];
     FOR_TILES (r0, n, doc->N) {
-        const real *dy = residual_backward(p, doc, PLACE_FEED_FORWARD, layer,
-                                           rows(doc->grad, r0, d), t->narrow[0], r0, n);
+        const real *dy =
+            residual_backward(p, doc, layer, rows(doc->grad, r0, d), t->narrow[0], r0, n);
         linear_backward_input(df, F, dy, d, p->w + at->fc2.w, false, n, F, d);
         vmath_gelu_grad(df, g, rows(doc->blocks[layer].f, r0, F), n * F);
         linear_backward_weight(dw + at->fc2.w, dw + at->fc2.b, dy, d, g, F, n, F, d);

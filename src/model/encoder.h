@@ -47,8 +47,8 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N);
 
 /* A thread's scratch. */
 typedef struct EncoderScratch {
-    real *x; /* (N,d) a sublayer's input; where its gradient goes when it is in the attention's
-                order */
+    real *x; /* (N,d) a sublayer's input, in the tokens' order: the memory of attn.dx, until
+                attn_layer_backward needs that */
     real *wide[2], *narrow[2]; /* tiles: of the widest layer, of width d */
     AttnScratch attn;
 } EncoderScratch;

@@ -34,7 +34,8 @@ static void place(Bench *b, Arena *a) {
     b->loss = arena_take(a, B, sizeof *b->loss);
 }
 
-/* Random tokens: what clusters they form does not change what a step costs. */
+/* Random tokens. Which clusters they form changes little of what a step costs: a mechanism that
+ * spares tokens in no cluster finds about as many as among real ones. */
 static void fill(Bench *b) {
     const Model *m = b->m;
     const RngKey key = rng_fold_name(rng_key(1), "bench");
@@ -137,37 +138,37 @@ static int part_of(const Model *m, int segment) {
     return j < 0 ? EMBEDDING : j % 2 ? FEED_FORWARD : ATTENTION;
 }
 
-static void time_document(const Parts *p, Worker *k, real *dw, double *seconds) {
+/* The mechanism alone, on the input that the forward pass has just left. */
+static void time_mechanism(const Parts *p, Worker *k, int segment, real *dw, LaneParts *sum) {
+    const Model *m = p->pass.m;
+    const AttnScratch *t = &k->encoder.attn;
+    const int block = (m->conf.pre_norm ? segment - 1 : segment) / 2;
+    const AttnLayer l = encoder_attention(&p->pass, block, dw);
+    AttnActs *a = &k->docs[0].blocks[block].attn;
+    AttnCall c = attn_layer_call(&l, a, t, segment == 0 ? k->docs[0].stream[0] : k->encoder.x);
+    double start = clock_seconds();
+    attn_layer_choose(&l, a, t, &c);
+    AttnCall back = c;
+    m->mech->forward(m->attn, &c);
+    attn_layer_gradients(&l, t, &back);
+    m->mech->backward(m->attn, &back);
+    sum->seconds[MECHANISM] += clock_seconds() - start;
+    if (m->mech->spared) sum->spared += m->mech->spared(m->attn, a->N, a->held);
+}
+
+static void time_document(const Parts *p, Worker *k, real *dw, LaneParts *sum) {
     const Model *m = p->pass.m;
     Doc *doc = &k->docs[0];
     for (int s = 0; s < m->nsegments; s++) {
         double t = clock_seconds();
         segment_forward(&p->pass, doc, &k->encoder, s);
-        seconds[part_of(m, s)] += clock_seconds() - t;
+        sum->seconds[part_of(m, s)] += clock_seconds() - t;
+        if (part_of(m, s) == ATTENTION) time_mechanism(p, k, s, dw, sum);
     }
     for (int s = m->nsegments - 1; s >= 0; s--) {
         double t = clock_seconds();
         segment_backward(&p->pass, doc, &k->encoder, s, dw);
-        seconds[part_of(m, s)] += clock_seconds() - t;
-    }
-}
-
-/* The mechanism alone, on the activations that the document left. */
-static void time_mechanism(const Parts *p, Worker *k, real *dw, LaneParts *sum) {
-    const Model *m = p->pass.m;
-    const AttnScratch *t = &k->encoder.attn;
-    for (int i = 0; i < m->conf.depth; i++) {
-        const AttnLayer l = encoder_attention(&p->pass, i, dw);
-        AttnActs *a = &k->docs[0].blocks[i].attn;
-        AttnCall c = attn_layer_call(&l, a, t, k->encoder.x);
-        double start = clock_seconds();
-        attn_layer_choose(&l, a, t, &c);
-        AttnCall back = c;
-        m->mech->forward(m->attn, &c);
-        attn_layer_gradients(&l, t, &back);
-        m->mech->backward(m->attn, &back);
-        sum->seconds[MECHANISM] += clock_seconds() - start;
-        if (m->mech->spared) sum->spared += m->mech->spared(m->attn, a->N, a->held);
+        sum->seconds[part_of(m, s)] += clock_seconds() - t;
     }
 }
 
@@ -182,8 +183,7 @@ static void parts_lane(void *ctx, int lane, int thread, real *dw) {
         k->docs[0].ids = p->b->samples[lane % p->b->c->train.batch].ids[0];
         k->docs[0].tap = NULL;
         if (repeat == 1) *sum = (LaneParts){0}; /* the first one warms up */
-        time_document(p, k, dw, sum->seconds);
-        time_mechanism(p, k, dw, sum);
+        time_document(p, k, dw, sum);
     }
 }
 
