@@ -2,7 +2,7 @@
 """Trains this model on real data in a given order, to compare its loss curve with `cast_train`'s.
 
     loss_curve.py CONFIG [key=value ...] --weights W --data DIR --order FILE --out FILE.jsonl
-                  [--steps n] [--compare metrics.jsonl]
+                  [--steps n] [--double] [--compare metrics.jsonl]
     loss_curve.py --out FILE.jsonl --compare metrics.jsonl
 
 W comes from `cast_step CONFIG --init SEED --weights-out W`. DIR/train.safetensors holds `tokens`
@@ -12,7 +12,9 @@ W comes from `cast_step CONFIG --init SEED --weights-out W`. DIR/train.safetenso
 
 `--compare` reads such lines from another run and prints the means of every 100 updates of both,
 and their relative difference. Single precision rounds differently in different summation orders
-and training amplifies it: curves agree closely at first, and later in the mean.
+and training amplifies it: curves agree closely at first, and later in the mean. Two runs of PyTorch
+with other numbers of threads part in the same way. `--double` computes in double precision, for
+`make MODE=double` of cast_train and cast_step.
 """
 
 import argparse
@@ -97,7 +99,8 @@ def run(args: argparse.Namespace) -> None:
         )
     updates_an_epoch = len(data.labels) // order.shape[1]
     horizon = train.steps or train.epochs * updates_an_epoch
-    model = load_model(config, load_file(args.weights), torch.float32)
+    dtype = torch.float64 if args.double else torch.float32
+    model = load_model(config, load_file(args.weights), dtype)
     with args.out.open("w") as file:
         for s, loss in enumerate(losses(model, data, order[: args.steps], horizon), 1):
             print(json.dumps({"kind": "train", "step": s, "loss": loss}), file=file, flush=True)
@@ -130,6 +133,7 @@ def main() -> None:
     parser.add_argument("--order", type=Path)
     parser.add_argument("--steps", type=int, help="updates; default all of the order")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--double", action="store_true")
     parser.add_argument("--compare", type=Path, metavar="METRICS")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_intermixed_args()
