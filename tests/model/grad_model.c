@@ -147,6 +147,8 @@ static void cast_variants(void **state) {
     (void)state;
     all_models("\"type\":\"cast\",\"clusters\":3", 100);
     grad_report("topk, softmax");
+    all_models("\"type\":\"cast\",\"clusters\":2,\"cluster_size\":2", 102);
+    grad_report("most tokens in no cluster");
     all_models("\"type\":\"cast\",\"clusters\":2,\"mechanism\":\"sa_topk\","
                "\"attention_fn\":\"laplace\",\"cluster_size\":\"length\"",
                101);
