@@ -27,7 +27,9 @@
 
 #include "attention/cast.h"
 #include "core/gemm.h"
-#include "ops/vec.h"
+
+enum { SIZE_FIXED = -1, SIZE_LENGTH = -2 };
+enum { SURROGATES_LEARNED, SURROGATES_FROZEN };
 
 #define AT(field) offsetof(Cast, field)
 static const ConfigKey cast_keys[] = {
@@ -39,7 +41,7 @@ static const ConfigKey cast_keys[] = {
     {"attention_fn", KEY_CHOICE, AT(fn), "\"softmax\"", 0, 0, ATTN_FN_CHOICES, "the function f"},
     {"summaries", KEY_BOOL, AT(summaries), "true", 0, 0, NULL, "clusters exchange summaries"},
     {"intra", KEY_BOOL, AT(intra), "true", 0, 0, NULL, "attention inside clusters"},
-    {"surrogates", KEY_CHOICE, AT(surrogates), "\"learned\"", 0, 0, CAST_SURROGATES,
+    {"surrogates", KEY_CHOICE, AT(surrogates), "\"learned\"", 0, 0, "learned frozen",
      "surrogate tokens"},
     {0},
 };

@@ -9,10 +9,6 @@
 #include "attention/cluster.h"
 #include "ops/attend.h"
 
-enum { SIZE_FIXED = -1, SIZE_LENGTH = -2 };
-enum { SURROGATES_LEARNED, SURROGATES_FROZEN };
-#define CAST_SURROGATES "learned frozen"
-
 typedef struct Cast {
     AttnShape shape;
     int clusters, cluster_size, rule, fn, surrogates;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "ops/linear.h"
-#include "ops/vec.h"
 
 enum { TILE = 256 };
 
