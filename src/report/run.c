@@ -40,6 +40,7 @@ static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
              */
             if (i == RUN_LAST && r->test[i].step != line->step) r->tested[RUN_BEST] = false;
             r->test[i] = *line;
+            r->resumed = false;
             return r->tested[i] = true;
         }
     return false;
@@ -60,6 +61,8 @@ static bool add_line(Run *r, const cJSON *o) {
         add(&r->train, &line);
     else if (!strcmp(kind, "val"))
         add(&r->val, &line);
+    else if (!strcmp(kind, "resume"))
+        r->resumed = true;
     return true; /* kinds of later versions are passed over */
 }
 
@@ -251,10 +254,12 @@ int64_t run_updates(const Run *r) {
     return (int64_t)(run_number(r, "train.epochs", 0) * an_epoch);
 }
 
-/* One that a time ends is done when it was tested and did not go on from there. */
+/* One that a time ends is done when it was tested and did not go on from there: its config may give
+ * it more time by now. */
 bool run_done(const Run *r) {
     const RunLine *l = last_line(&r->train);
     const bool timed = run_number(r, "train.minutes", 0) > 0;
+    if (timed && r->resumed) return false;
     const int64_t updates = timed && l ? l->step : run_updates(r);
     return r->tested[RUN_LAST] && updates > 0 && r->test[RUN_LAST].step >= updates &&
            (r->tested[RUN_BEST] || !run_best(r));

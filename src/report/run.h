@@ -41,7 +41,8 @@ typedef struct Run {
     RunLines train, val;
     RunLine test[RUN_TESTS]; /* of last.safetensors and best.safetensors */
     bool tested[RUN_TESTS];
-    int unread; /* lines that are not what meter.h describes: a crash tore them, or a hand */
+    bool resumed; /* since it was tested */
+    int unread;   /* lines that are not what meter.h describes: a crash tore them, or a hand */
 } Run;
 
 /* `curves`: all lines of training; else the last one alone, which is much faster. A run without

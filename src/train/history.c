@@ -14,7 +14,8 @@ static void take_line(const char *line, size_t n, int64_t update, double *second
     const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "kind"));
     const cJSON *step = cJSON_GetObjectItemCaseSensitive(o, "step");
     const cJSON *time = cJSON_GetObjectItemCaseSensitive(o, "seconds");
-    if (kind && !strcmp(kind, "train") && cJSON_IsNumber(step) && cJSON_IsNumber(time) &&
+    const bool tells = kind && (!strcmp(kind, "train") || !strcmp(kind, "save"));
+    if (tells && cJSON_IsNumber(step) && cJSON_IsNumber(time) &&
         step->valuedouble <= (double)update)
         *seconds = time->valuedouble;
     cJSON_Delete(o);

@@ -6,9 +6,10 @@
 
 #include "core/err.h"
 
-/* *seconds becomes the training time that the last line of kind "train" up to `update` tells, 0
- * without one. Lines of later updates, which an earlier process wrote after its last checkpoint,
- * stay and come again: readers take the last line of a step. A missing file is an empty one. */
+/* *seconds becomes the training time that the last line up to `update` of kind "train" or "save"
+ * tells, 0 without one. Lines of later updates, which an earlier process wrote after its last
+ * checkpoint, stay and come again: readers take the last line of a step. A missing file is an empty
+ * one. */
 bool history_seconds(const char *path, int64_t update, double *seconds, Err *err);
 
 #endif

@@ -94,11 +94,15 @@ static void show(Meter *m, const State *s, double lr, double norm) {
 
 /* ---- metrics.jsonl, and TensorBoard's ---- */
 
-static void begin(Meter *m, const char *kind, int64_t update) {
+static void begin_line(Meter *m, const char *kind, int64_t update) {
     metrics_begin(&m->file);
     metrics_text(&m->file, "kind", kind);
     metrics_int(&m->file, "step", update);
     metrics_real(&m->file, "epoch", (double)update / (double)m->per_epoch);
+}
+
+static void begin(Meter *m, const char *kind, int64_t update) {
+    begin_line(m, kind, update);
     events_begin(&m->events, update);
 }
 
@@ -109,12 +113,16 @@ static void scalar(Meter *m, const char *tag, double value) {
 }
 
 /* A full disk does not stop training; it is told once. */
+static void tell_end(Meter *m, bool ok, const Err *err) {
+    if (!ok && !m->failing) log_warn("%s; training goes on, later lines are tried", err->text);
+    m->failing = !ok;
+}
+
 static void end(Meter *m) {
     Err err;
     bool ok = metrics_end(&m->file, &err);
     ok = events_end(&m->events, &err) && ok;
-    if (!ok && !m->failing) log_warn("%s; training goes on, later lines are tried", err.text);
-    m->failing = !ok;
+    tell_end(m, ok, &err);
 }
 
 static void report(Meter *m, State *s, double lr) {
@@ -133,7 +141,7 @@ static void report(Meter *m, State *s, double lr) {
     metrics_real(&m->file, "gflops", gflops);
     metrics_real(&m->file, "peak_share", gflops / m->peak);
     metrics_real(&m->file, "seconds", m->seconds);
-    metrics_real(&m->file, "rss_mb", usage.own * 1e-6);
+    metrics_real(&m->file, "rss_mb", m->most_own * 1e-6);
     metrics_real(&m->file, "mapped_mb", usage.mapped * 1e-6);
     end(m);
     m->tally_before = s->tally;
@@ -161,6 +169,13 @@ void meter_peak(Meter *m) {
 
 bool meter_time_is_up(const Meter *m) {
     return m->conf->minutes > 0 && m->seconds >= m->conf->minutes * 60;
+}
+
+void meter_mark(Meter *m, const char *kind, int64_t update) {
+    Err err;
+    begin_line(m, kind, update);
+    metrics_real(&m->file, "seconds", m->seconds);
+    tell_end(m, metrics_end(&m->file, &err), &err);
 }
 
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds) {

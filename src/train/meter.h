@@ -9,12 +9,15 @@
  *   gflops         useful ones, as model_flops counts them, times 3: forward and backward
  *   peak_share     gflops over the measured peak of the threads
  *   seconds        of training since the run began, earlier processes counted, evaluations not
- *   rss_mb         memory that is the process' own
+ *   rss_mb         the most memory that was the process' own, as far as its reports saw
  *   mapped_mb      mapped files in memory, the data set among them
  * one a validation:
  *   kind "val", step, epoch, accuracy, loss, count (of examples), seconds (that it took)
- * and two at the end of the run:
+ * two at the end of the run:
  *   kind "test", step and epoch (of these weights), which ("last" or "best"), accuracy, loss, count
+ * and of the process itself:
+ *   kind "save", step, epoch, seconds: what a checkpoint stands for, just before it is written
+ *   kind "resume", step, epoch, seconds: it goes on from there, tests before this may be outdone
  * The file is only ever appended to. A run that goes on from a checkpoint writes again what came
  * after it, and a finished run that is called again tests again: readers take the last line of each
  * kind and step (of tests: each `which`), and leave out lines that a crash tore.
@@ -71,6 +74,8 @@ void meter_peak(Meter *m);
 /* Whether training has had the minutes that the config gives it. */
 bool meter_time_is_up(const Meter *m);
 
+/* A line of kind "save" or "resume". */
+void meter_mark(Meter *m, const char *kind, int64_t update);
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds);
 void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count);
 

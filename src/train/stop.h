@@ -1,6 +1,7 @@
 /* SIGINT, SIGTERM, SIGUSR1 and SIGHUP ask a run to save and stop. The handler only sets a flag,
  * which training looks at after every micro-batch, and evaluation after every batch. A second
- * signal has its usual effect at once. */
+ * signal has its usual effect at once, unless it comes with the first: timeout(1) and job systems
+ * signal a program and then its process group. */
 #ifndef TRAIN_STOP_H
 #define TRAIN_STOP_H
 

@@ -37,6 +37,7 @@ typedef struct Trainer {
 /* A failure is told at once, and tried again in a while. */
 static bool save(Trainer *t, Err *err) {
     double wait = t->c->train.save_minutes * 60;
+    meter_mark(&t->meter, "save", t->state.update);
     metrics_sync(&t->meter.file);
     t->saved = state_save(&t->state, t->c->resolved, t->dir.last, err);
     if (!t->saved) {
@@ -291,6 +292,7 @@ static bool loop(Trainer *t, Err *err) {
 static bool work(Trainer *t, TrainEnd *end, Err *err) {
     t->next_save = clock_seconds() + t->c->train.save_minutes * 60;
     stop_on_signals();
+    if (t->state.update) meter_mark(&t->meter, "resume", t->state.update);
     if (!loop(t, err)) return false;
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     if (*end == TRAIN_DONE && !test(t, err)) return false;

@@ -19,9 +19,9 @@ train() { # train OUT THREADS CONFIG key=value...
     "$bin/cast_train" "$@" --out "$out" --threads "$threads" >>"$tmp/log" 2>&1
 }
 
-# Everything but times, speeds and memory.
+# Everything but times, speeds, memory and where processes stopped.
 metrics_of() {
-    sed -E 's/, "(samples_per_s|tokens_per_s|gflops|peak_share|seconds|rss_mb|mapped_mb)": [^,}]*//g' "$1/metrics.jsonl"
+    grep -vE '"(save|resume)"' "$1/metrics.jsonl" | sed -E 's/, "(samples_per_s|tokens_per_s|gflops|peak_share|seconds|rss_mb|mapped_mb)": [^,}]*//g'
 }
 
 uses() { # uses RUN DIRECTORY: whether that flavour of OpenBLAS computed the run

@@ -48,6 +48,16 @@ bash -c "$(sed -n 's/^to go on: //p' "$tmp/out")" >"$tmp/log" 2>&1
 [ "$(hash_of "$tmp/it's here")" = "$whole" ]
 result $? "that command goes on, quotes and all" "$tmp/log"
 
+# The time up to the stop counts, though no line of training had told it.
+seconds_of() { # seconds_of KIND UPDATE
+    sed -nE "s/^\{\"kind\": \"$1\", \"step\": $2,.*\"seconds\": ([0-9.e+-]+).*/\1/p" "$tmp/late/metrics.jsonl"
+}
+late=("${train[@]}" train.log_every=20 --out "$tmp/late")
+"${late[@]}" --stop-at 19 >"$tmp/out" 2>&1 && "${late[@]}" >"$tmp/out" 2>&1
+awk -v stopped="$(seconds_of save 19)" -v resumed="$(seconds_of resume 19)" -v end="$(seconds_of train 20)" \
+    'BEGIN { exit !(stopped > 0 && resumed == stopped && end > stopped) }'
+result $? "the time of training goes on where it stopped" "$tmp/late/metrics.jsonl"
+
 # A time as the end: of schedules that do not mind when that is.
 timed=("${train[@]}" train.steps=100000000 --out "$tmp/timed")
 last_test() { grep '"which": "last"' "$1/metrics.jsonl" | tail -1; }
@@ -124,16 +134,20 @@ result $? "SIGTERM in a validation" "$tmp/out"
     [ "$(grep -c '"val"' "$tmp/slow-run/metrics.jsonl")" = 4 ]
 result $? "which is then made again" "$tmp/out"
 
-# A micro-batch of seconds: the flag is not looked at before the second signal.
-start "$tmp/run-twice" 1 "${train[@]}" train.batch=40 train.accumulate=1 train.log_every=1 train.steps=100000 \
-    model.d=256 model.heads=4 model.depth=8
-kill -TERM $pid
-sleep 0.05
-kill -TERM $pid
-wait $pid 2>/dev/null
-status=$?
-[ $status -eq 143 ] || [ $status -eq 75 ]
-result $? "a second signal ends it at once (status $status)" "$tmp/out"
+# A micro-batch of seconds: the flag is not looked at before the second signal. One that comes with the first is no
+# second one: timeout(1) signals the program, and at once all of its group.
+twice=("${train[@]}" train.batch=40 train.accumulate=1 train.log_every=1 train.steps=100000 model.d=256 model.heads=4
+    model.depth=16 --threads 1)
+for pause in 0.1 0.7; do
+    start "$tmp/run-twice-$pause" 1 "${twice[@]}"
+    kill -TERM $pid
+    sleep $pause
+    kill -TERM $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    status=$?
+    [ $status -eq 75 ] || { [ $status -eq 143 ] && [ $pause = 0.7 ]; }
+    result $? "a second signal after $pause s (status $status)" "$tmp/out"
+done
 
 # Killed without warning again and again, at whatever it was doing.
 killed=0

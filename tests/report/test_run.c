@@ -133,6 +133,31 @@ static void test_end(void **state) {
     run_free(&r);
 }
 
+/* A run of minutes that was given more of them: it may have been stopped before its next line. */
+static void test_a_timed_run_goes_on(void **state) {
+    static const char config[] =
+        "{\"task\": \"listops\", \"train\": {\"steps\": 1000, \"minutes\": 2}}\n";
+#define TESTED TRAIN(5, 2, 1) TEST(6, "last", 0.5)
+#define RESUMED "{\"kind\": \"resume\", \"step\": 6, \"seconds\": 1}\n"
+    static const struct {
+        const char *metrics;
+        bool done;
+    } cases[] = {{TESTED, true},
+                 {TESTED RESUMED, false},
+                 {TESTED RESUMED TEST(8, "last", 0.5), true},
+                 {TESTED RESUMED TRAIN(10, 2, 2), false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Run r;
+        Err err;
+        if (!run_read(&r, make_run("timed", config, cases[i].metrics), false, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(run_done(&r), cases[i].done);
+        assert_int_equal(r.unread, 0);
+        run_free(&r);
+    }
+}
+
 static void test_damaged_lines(void **state) {
     (void)state;
     Run r = read_run(
@@ -206,6 +231,7 @@ int main(void) {
         cmocka_unit_test(test_equal_accuracy),
         cmocka_unit_test(test_best_has_a_finite_loss),
         cmocka_unit_test(test_end),
+        cmocka_unit_test(test_a_timed_run_goes_on),
         cmocka_unit_test(test_damaged_lines),
         cmocka_unit_test(test_damaged_last_line),
         cmocka_unit_test(test_keys),

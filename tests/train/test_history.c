@@ -15,6 +15,7 @@
 #define T30 "{\"kind\": \"train\", \"step\": 30, \"seconds\": 3.5}\n"
 #define T20_AGAIN "{\"kind\": \"train\", \"step\": 20, \"seconds\": 4.5}\n"
 #define TEST "{\"kind\": \"test\", \"step\": 30, \"which\": \"last\"}\n"
+#define S25 "{\"kind\": \"save\", \"step\": 25, \"seconds\": 3}\n"
 #define ALL T10 T20 V20 T30 TEST
 
 static void expect(const char *text, int64_t update, double seconds) {
@@ -35,6 +36,14 @@ static void test_seconds(void **state) {
     expect(ALL, 20, 2.5);
     expect(ALL, 0, 0);
     expect("", 5, 0);
+}
+
+/* A checkpoint's time is known to the update. */
+static void test_saved_between_lines(void **state) {
+    (void)state;
+    expect(T10 T20 S25, 25, 3);
+    expect(T10 T20 S25 T30, 29, 3);
+    expect(T10 T20 S25, 24, 2.5);
 }
 
 static void test_steps_done_twice(void **state) {
@@ -63,9 +72,8 @@ static void test_missing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seconds),
-        cmocka_unit_test(test_steps_done_twice),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_seconds),          cmocka_unit_test(test_saved_between_lines),
+        cmocka_unit_test(test_steps_done_twice), cmocka_unit_test(test_damage),
         cmocka_unit_test(test_missing),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
