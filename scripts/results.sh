@@ -26,11 +26,16 @@ rebuild() { # PAGE
     mv "$1.new" "$1"
 }
 
+find_runs() { # DIR: fills runs with those in it, one level or two down
+    mapfile -t runs < <(find -L "${1%/}" -mindepth 2 -maxdepth 3 -name metrics.jsonl -printf '%h\n' | sort)
+    [ ${#runs[@]} -gt 0 ] || { echo "results.sh: $1: no run there has a metrics.jsonl" >&2; exit 66; }
+}
+
 keep() { # DIR
     local run to
-    for run in "$1"/*/metrics.jsonl; do
-        run=$(dirname "$run")
-        to=results/metrics/$(basename "$1")/$(basename "$run")
+    find_runs "$1"
+    for run in "${runs[@]}"; do
+        to=results/metrics/$(basename "$1")/${run#"${1%/}"/}
         mkdir -p "$to"
         cp "$run"/{config.json,env.json,metrics.jsonl} "$to"
         echo "$to"
@@ -39,12 +44,15 @@ keep() { # DIR
 
 losses() { # DIR N
     local run
+    find_runs "$1"
     printf '| run | first | last |\n| --- | ---: | ---: |\n'
-    for run in "$1"/*/metrics.jsonl; do
-        sed -nE 's/^\{"kind": "train",.* "loss": ([0-9.e+-]+),.*/\1/p' "$run" | awk -v n="$2" -v name="$(basename "$(dirname "$run")")" '
-            { loss[NR] = $1 }
+    for run in "${runs[@]}"; do
+        sed -nE 's/^\{"kind": "train", "step": ([0-9]+),.* "loss": ([0-9.e+-]+),.*/\1 \2/p' "$run/metrics.jsonl" |
+            awk -v n="$2" -v name="${run##*/}" '
+            { while (lines && step[lines] >= $1) lines--; step[++lines] = $1; loss[lines] = $2 }
             END {
-                for (i = 1; i <= n; i++) { first += loss[i]; last += loss[NR - n + i] }
+                if (lines < n) { print name ": has " lines " lines of training, not " n >"/dev/stderr"; exit 1 }
+                for (i = 1; i <= n; i++) { first += loss[i]; last += loss[lines - n + i] }
                 printf "| %s | %.3f | %.3f |\n", name, first / n, last / n
             }'
     done

@@ -84,6 +84,8 @@ static bool take_option(Options *o, int c, char *const *argv, Err *err) {
 static bool check(const Options *o, Err *err) {
     const bool length = o->what == WHAT_LENGTH;
     if (o->npaths == 0) return err_set(err, EX_USAGE, "which RUN?" TRY_HELP);
+    if (o->papers && o->each)
+        return err_set(err, EX_USAGE, "--papers shows means over seeds: not with --each" TRY_HELP);
     if (length && (o->html || o->papers || o->each))
         return err_set(err, EX_USAGE, "--what length takes no --html, --papers or --each" TRY_HELP);
     if (!o->plot && !length && (o->what >= 0 || o->keep))

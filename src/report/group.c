@@ -188,7 +188,22 @@ static Group group_of(const Run *r) {
     return g;
 }
 
+/* Runs of one config and one seed give one result: a copy would make the deviation too small. */
+static bool is_copy(Group *g, const Run *r) {
+    for (int i = 0; i < g->n; i++) {
+        if (run_number(g->run[i], "train.seed", 1) != run_number(r, "train.seed", 1)) continue;
+        const bool later = run_done(g->run[i]) || !run_done(r);
+        const Run *kept = later ? g->run[i] : r, *left = later ? r : g->run[i];
+        log_warn("%s: of the same config and seed as %s; left out (--each shows both)", left->dir,
+                 kept->dir);
+        g->run[i] = kept;
+        return true;
+    }
+    return false;
+}
+
 static void add_run(Group *g, const Run *r) {
+    if (is_copy(g, r)) return;
     g->run = mem_grow(g->run, (size_t)g->n + 1, sizeof *g->run);
     g->run[g->n++] = r;
 }
@@ -356,7 +371,7 @@ static void measure_model(Result *r, const Run *run) {
 }
 
 void group_result(Result *r, const Group *g, bool model) {
-    *r = (Result){.runs = g->n, .parameters = NAN, .gflop = NAN};
+    *r = (Result){.runs = g->n, .parameters = NAN, .gflop = NAN, .test_examples = NAN};
     Spread *const out[FIGURES] = {&r->best,          &r->last,      &r->validation, &r->so_far,
                                   &r->samples_per_s, &r->memory_mb, &r->epochs,     &r->hours};
     double *x = mem_alloc((size_t)g->n + 1, sizeof *x);
@@ -365,6 +380,10 @@ void group_result(Result *r, const Group *g, bool model) {
         *out[which] = spread_of(x, g->n);
     }
     mem_free(x);
-    for (int i = 0; i < g->n; i++) r->finished += run_done(g->run[i]);
+    for (int i = 0; i < g->n; i++) {
+        r->finished += run_done(g->run[i]);
+        if (g->run[i]->tested[RUN_BEST])
+            r->test_examples = g->run[i]->test[RUN_BEST].value[RUN_COUNT];
+    }
     if (model) measure_model(r, g->run[0]);
 }

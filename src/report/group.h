@@ -55,6 +55,7 @@ typedef struct Result {
     Spread so_far;     /* the best validation of the others */
     Spread samples_per_s, memory_mb, epochs, hours;
     double parameters, gflop; /* trained; forward and backward of a sample at full length */
+    double test_examples;     /* NaN: none was tested */
 } Result;
 /* A config that the model cannot be made of is told on standard error; parameters and gflop are
  * then NaN. `model`: these are wanted. */

@@ -69,7 +69,7 @@ static void add_notes(Table *t, bool spread, bool unfinished) {
         table_note(t, mem_strdup("unfinished: validation is the best so far of the runs that did "
                                  "not come to their end."));
     table_note(t, mem_strdup("GFLOP/sample: useful operations of forward and backward at full "
-                             "length. memory MB: the process' own at its last report. samples/s, "
+                             "length. memory MB: the most that was the process' own. samples/s, "
                              "memory, epochs and hours: means over all runs."));
 }
 

@@ -374,11 +374,13 @@ static bool open_data(Trainer *t, Err *err) {
     return true;
 }
 
+/* Described at once: a run that fails from here on is one that reports can count. */
 static bool open_dir(Trainer *t, Err *err) {
-    if (!rundir_name(&t->dir, t->r->dir, err)) return false;
-    if (!t->r->dry_run && !rundir_open(&t->dir, state_bytes(&t->c->model.params), err))
-        return false;
-    return !file_exists(t->dir.last) || rundir_same_config(&t->dir, t->c->resolved, err);
+    const TrainRequest *r = t->r;
+    if (!rundir_name(&t->dir, r->dir, err)) return false;
+    if (!r->dry_run && !rundir_open(&t->dir, state_bytes(&t->c->model.params), err)) return false;
+    if (file_exists(t->dir.last) && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;
+    return r->dry_run || rundir_describe(&t->dir, t->c->resolved, r->command, err);
 }
 
 static bool open_meter(Trainer *t, Err *err) {
@@ -406,8 +408,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (!open_memory(t, err) || !open_state(t, err)) return false;
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
-    return rundir_describe(&t->dir, t->c->resolved, t->r->command, err) && open_meter(t, err) &&
-           work(t, end, err);
+    return open_meter(t, err) && work(t, end, err);
 }
 
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err) {

@@ -53,9 +53,10 @@ expect 0 '^listops,4,2,3,37.5,17.67766953,37.5,17.67766953,75,,[0-9]+,[0-9.]+,20
 check "whose lines end as RFC 4180 has it" test "$(grep -c $'\r$' "$tmp/out")" = 3
 expect 0 "^\| $tmp/sweep/more/a3 " "each run by itself" "$report" "$tmp/sweep" --each
 expect 0 '^\| listops \| +1 of 1 \|' "a run named twice counts once" "$report" "$tmp/sweep/b" "$tmp/sweep/b/"
-expect 0 '^\| ours: cast topk +\| +60.00 \| +- \| .* these runs: 3 of 4 finished' "ours beside the papers'" \
+expect 0 '^\| ours: cast topk +\| +60.00 \| +- \| .* finished: ListOps 1 of 1' "ours beside the papers'" \
     "$report" "$tmp/sweep" --papers
 check "which are there" grep -qE '^\| Transformer +\| +36.37 \|.* 54.39 \| +53.66 \| Tay' "$tmp/out"
+expect 64 'papers shows means over seeds' "which are means" "$report" "$tmp/sweep" --papers --each
 
 # ---- what is no run, and odd names ----
 

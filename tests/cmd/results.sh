@@ -42,8 +42,13 @@ check "but not their weights" diff <(cd "$kept" && find . -type f | sort) - <<'E
 ./clusters=4,seed=1/env.json
 ./clusters=4,seed=1/metrics.jsonl
 END
-for loss in 3 2 1.5 1 0.25; do
-    echo "{\"kind\": \"train\", \"step\": 1, \"loss\": $loss, \"accuracy\": 0.5}"
+for line in 1:3 2:2 3:9 4:8 3:1.5 4:1 5:0.25; do # updates 3 and 4 were made twice
+    echo "{\"kind\": \"train\", \"step\": ${line%:*}, \"epoch\": 1, \"loss\": ${line#*:}, \"accuracy\": 0.5}"
 done >"$kept/clusters=4,seed=1/metrics.jsonl"
 expect 0 '^[|] clusters=4,seed=1 [|] 2.500 [|] 0.625 [|]$' "mean losses" "${results[@]}" losses "$kept" 2
+expect 1 'clusters=4,seed=1: has 5 lines of training, not 6' "of fewer lines" "${results[@]}" losses "$kept" 6
+mkdir -p "$root/runs/two/image"
+cp -r "$root/runs/sweep/clusters=4,seed=1" "$root/runs/two/image/a b"
+(cd "$root" && expect 0 'results/metrics/two/image/a b' "runs of several sweeps" "${results[@]}" keep runs/two/)
+expect 66 'no run there has a metrics.jsonl' "no runs" "${results[@]}" keep "$root/runs/none"
 expect 64 'results.sh keep DIR' "anything else" "${results[@]}" discard

@@ -13,9 +13,10 @@
 #include "report/made.h"
 #include "report/scaling.h"
 
-#define CONFIG                                                                                     \
+#define SEED(seed)                                                                                 \
     "{\"task\": \"listops\", \"model\": {\"attention\": {\"clusters\": 4}}, "                      \
-    "\"train\": {\"steps\": 10, \"batch\": 4, \"accumulate\": 2}}"
+    "\"train\": {\"steps\": 10, \"batch\": 4, \"accumulate\": 2, \"seed\": " #seed "}}"
+#define CONFIG SEED(1)
 #define LINE(step, loss, seconds, samples, tokens)                                                 \
     "{\"kind\": \"train\", \"step\": " #step ", \"loss\": " #loss ", \"samples_per_s\": " #samples \
     ", \"tokens_per_s\": " #tokens ", \"seconds\": " #seconds "}\n"
@@ -43,7 +44,7 @@ static void close_all(Made *m) {
 static Made two_runs(void) {
     scratch_mkdir("two");
     make_run("two/a", CONFIG, LINE(10, 4, 3600, 10, 20) LINE(20, 2, 7200, 10, 20) VAL(15, 0.5, 3));
-    make_run("two/b", CONFIG, LINE(10, 6, 1800, 5, 20) VAL(5, 0.25, 7) VAL(15, 0.25, 5));
+    make_run("two/b", SEED(2), LINE(10, 6, 1800, 5, 20) VAL(5, 0.25, 7) VAL(15, 0.25, 5));
     return read_all("two");
 }
 

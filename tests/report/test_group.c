@@ -273,11 +273,70 @@ static void test_ours_beside(void **state) {
     assert_true(cell(&t, cast, "listops")->mean == 50 && cell(&t, cast, "image")->mean == 50);
     assert_true(isnan(cell(&t, cast, "text")->mean) && !cell(&t, cast, "text")->text);
     assert_true(isnan(cell(&t, cast, "mean_of_5")->mean));
-    assert_string_equal(cell(&t, cast, "source")->text, "these runs: 4 of 5 finished");
+    assert_string_equal(cell(&t, cast, "source")->text, "finished: ListOps 1 of 1, Image 1 of 1");
     assert_string_equal(cell(&t, full, "model")->text, "ours: full");
     assert_true(isnan(cell(&t, full, "listops")->mean));
+    assert_string_equal(cell(&t, full, "source")->text, "finished: ListOps 0 of 1");
     assert_string_equal(cell(&t, 0, "pathx")->text, "FAIL");
     table_free(&t);
+    groups_free(&g);
+    runs_free(&set);
+}
+
+/* Of 2,500 examples: chance is 50 +- 1. */
+static void test_a_pathx_at_chance(void **state) {
+    static const char *const pathx[] = {"0.515", "0.525"};
+    static const double counted[] = {50, 52.5};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        Groups g;
+        Table t;
+        char metrics[512], name[32];
+        snprintf(name, sizeof name, "chance%d", i);
+        scratch_mkdir(name);
+        for (int task = 0; task < PAPER_TASKS; task++) {
+            char config[256], run[64];
+            const char *accuracy = task == PAPER_TASKS - 1 ? pathx[i] : "0.25";
+            snprintf(config, sizeof config, CONFIG("%s", CAST(4), "\"seed\": 1"),
+                     paper_tasks[task]);
+            snprintf(metrics, sizeof metrics,
+                     TRAIN(10, 1, 1) VAL(10, 0.5, 1) TEST(
+                         10, "last", 0.5) "{\"kind\": \"test\", \"step\": 10, \"which\": \"best\", "
+                                          "\"accuracy\": %s, \"count\": 2500}\n",
+                     accuracy);
+            snprintf(run, sizeof run, "%s/%s", name, paper_tasks[task]);
+            make_run(run, config, metrics);
+        }
+        RunSet set = read_all(name);
+        groups_make(&g, &set, false);
+        papers_table(&t, &g);
+        assert_true(fabs(cell(&t, t.rows - 1, "mean_of_5")->mean - 25) < 1e-9);
+        assert_true(fabs(cell(&t, t.rows - 1, "mean_of_6")->mean - (125 + counted[i]) / 6) < 1e-9);
+        table_free(&t);
+        groups_free(&g);
+        runs_free(&set);
+    }
+}
+
+/* The same config and seed twice is one result, not two. */
+static void test_copies(void **state) {
+    (void)state;
+    Groups g;
+    Result r;
+    scratch_mkdir("copies");
+    make_run("copies/a", CONFIG("listops", CAST(4), "\"seed\": 1"), TRAIN(4, 2, 1));
+    make_run("copies/b", CONFIG("listops", CAST(4), "\"seed\": 1"), DONE(0.5, 0.5, 0.5));
+    make_run("copies/c", CONFIG("listops", CAST(4), "\"seed\": 1, \"log_every\": 3"),
+             DONE(0.5, 0.5, 0.5));
+    make_run("copies/d", CONFIG("listops", CAST(4), "\"seed\": 2"), DONE(0.5, 0.5, 0.25));
+    RunSet set = read_all("copies");
+    groups_make(&g, &set, false);
+    assert_int_equal(g.n, 1);
+    group_result(&r, &g.group[0], false);
+    assert_true(r.runs == 2 && r.finished == 2 && r.best.mean == 37.5);
+    groups_free(&g);
+    groups_make(&g, &set, true);
+    assert_int_equal(g.n, 4);
     groups_free(&g);
     runs_free(&set);
 }
@@ -294,6 +353,8 @@ int main(void) {
         cmocka_unit_test(test_published_means),
         cmocka_unit_test(test_means_need_all_cells),
         cmocka_unit_test(test_ours_beside),
+        cmocka_unit_test(test_a_pathx_at_chance),
+        cmocka_unit_test(test_copies),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
