@@ -15,18 +15,13 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool ends(const char *name, const char *end) {
-    const size_t n = strlen(name), m = strlen(end);
-    return n >= m && !strcmp(name + n - m, end);
-}
-
 void names_in(Names *names, const char *dir, const char *start, const char *end) {
     *names = (Names){0};
     DIR *d = opendir(dir);
     for (struct dirent *e; d && (e = readdir(d));) {
-        const char *slash = ends(dir, "/") ? "" : "/";
+        const char *slash = text_ends(dir, "/") ? "" : "/";
         if (e->d_name[0] == '.' || strncmp(e->d_name, start, strlen(start)) != 0 ||
-            !ends(e->d_name, end))
+            !text_ends(e->d_name, end))
             continue;
         names->name = mem_grow(names->name, (size_t)names->n + 1, sizeof *names->name);
         names->name[names->n++] = text_format("%s%s%s", dir, slash, e->d_name);
@@ -54,13 +49,6 @@ typedef struct Search {
     Place *seen; /* of each run in the set */
     bool curves;
 } Search;
-
-static bool has_config(const char *dir) {
-    char *path = text_format("%s/config.json", dir);
-    const bool has = file_exists(path);
-    mem_free(path);
-    return has;
-}
 
 static bool is_new(Search *s, const char *dir, Place *place) {
     struct stat st;
@@ -119,7 +107,7 @@ static bool look_below(Search *s, const char *dir, int levels) {
 }
 
 static bool look(Search *s, const char *dir, int levels) {
-    if (has_config(dir)) {
+    if (run_is_there(dir)) {
         add(s, dir);
         return true;
     }

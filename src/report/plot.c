@@ -38,13 +38,8 @@ void plot_free(Plot *p) {
     *p = (Plot){0};
 }
 
-static bool ends(const char *path, const char *end) {
-    const size_t n = strlen(path), m = strlen(end);
-    return n > m && !strcmp(path + n - m, end);
-}
-
 bool plot_check_path(const char *path, Err *err) {
-    return ends(path, ".svg") || ends(path, ".png") ||
+    return text_ends(path, ".svg") || text_ends(path, ".png") ||
            err_set(err, EX_USAGE, "--plot: %s: expected a name that ends in .svg or .png", path);
 }
 
@@ -128,7 +123,7 @@ static bool keep_script(Plot *p, const char *path, Err *err) {
     bool ok = atomic_open(&a, name, err);
     if (ok) {
         fflush(p->f);
-        print_terminal(a.f, p, ends(path, ".png") ? PNG_FILE : SVG_FILE);
+        print_terminal(a.f, p, text_ends(path, ".png") ? PNG_FILE : SVG_FILE);
         fputs("set output ", a.f);
         text_gnuplot(a.f, path);
         fprintf(a.f, "\n%s", p->script);
@@ -142,7 +137,8 @@ bool plot_write(Plot *p, const char *path, bool keep, Err *err) {
     AtomicFile a;
     if (keep && !keep_script(p, path, err)) return false;
     if (!atomic_open(&a, path, err)) return false;
-    if (draw(p, ends(path, ".png") ? PNG_FILE : SVG_FILE, a.f, err)) return atomic_commit(&a, err);
+    if (draw(p, text_ends(path, ".png") ? PNG_FILE : SVG_FILE, a.f, err))
+        return atomic_commit(&a, err);
     atomic_abandon(&a);
     return false;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/log.h"
 #include "core/mem.h"
 #include "io/json.h"
 
@@ -199,20 +200,29 @@ static bool has(const char *dir, const char *name) {
     return file_exists(path);
 }
 
+bool run_is_there(const char *dir) { return has(dir, "config.json"); }
+
+/* What it tells, people look at alone. */
+static void read_env(Run *r) {
+    Err err;
+    if (has(r->dir, "env.json") && !read_object(&r->env, r->dir, "env.json", &err))
+        log_warn("%s; the run is shown without it", err.text);
+}
+
 bool run_read(Run *r, const char *dir, bool curves, Err *err) {
     *r = (Run){0};
     if (snprintf(r->dir, sizeof r->dir, "%s", dir) >= (int)sizeof r->dir)
         return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", dir);
     for (size_t n = strlen(r->dir); n > 1 && r->dir[n - 1] == '/';) r->dir[--n] = '\0';
     if (!file_is_dir(dir)) return err_set(err, EX_NOINPUT, "%s: no such directory", dir);
-    if (!has(dir, "config.json"))
+    if (!run_is_there(dir))
         return err_set(err, EX_NOINPUT, "%s: is not a run's directory: it has no config.json", dir);
-    if (read_object(&r->config, r->dir, "config.json", err) &&
-        (!has(dir, "env.json") || read_object(&r->env, r->dir, "env.json", err)) &&
-        read_metrics(r, curves, err))
-        return true;
-    run_free(r);
-    return false;
+    if (!read_object(&r->config, r->dir, "config.json", err) || !read_metrics(r, curves, err)) {
+        run_free(r);
+        return false;
+    }
+    read_env(r);
+    return true;
 }
 
 void run_free(Run *r) {

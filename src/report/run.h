@@ -37,7 +37,7 @@ enum { RUN_LAST, RUN_BEST, RUN_TESTS };
 
 typedef struct Run {
     char dir[FILE_PATH_MAX];
-    cJSON *config, *env; /* env NULL: not there */
+    cJSON *config, *env; /* env NULL: not there, or damaged */
     RunLines train, val;
     RunLine test[RUN_TESTS]; /* of last.safetensors and best.safetensors */
     bool tested[RUN_TESTS];
@@ -47,8 +47,11 @@ typedef struct Run {
 
 /* `curves`: all lines of training; else the last one alone, which is much faster. A run without
  * metrics is one that has not begun. EX_NOINPUT: no such directory, or not a run's; EX_DATAERR: its
- * config.json or env.json is damaged. On error nothing is to be freed. */
+ * config.json is damaged (a damaged env.json is told, and as if it were not there). On error
+ * nothing is to be freed. */
 bool run_read(Run *r, const char *dir, bool curves, Err *err);
+/* Whether the directory is a run's: it has a config.json. */
+bool run_is_there(const char *dir);
 void run_free(Run *r);
 
 /* A key of the config, "model.attention.clusters"; NULL: it has none of this name. */

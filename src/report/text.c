@@ -160,6 +160,11 @@ char *text_format(const char *fmt, ...) {
     return text;
 }
 
+bool text_ends(const char *s, const char *end) {
+    const size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
 int text_width(const char *s) {
     char c[5];
     int n = 0;

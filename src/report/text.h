@@ -3,6 +3,7 @@
 #ifndef REPORT_TEXT_H
 #define REPORT_TEXT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 typedef void TextWriter(FILE *f, const char *s);
@@ -22,6 +23,8 @@ void text_gnuplot(FILE *f, const char *s);
 char *text_of(TextWriter *write, const char *s);
 /* Like printf, to be freed with mem_free. */
 char *text_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Whether s ends in `end`. */
+bool text_ends(const char *s, const char *end);
 /* Characters, not bytes, of what text_plain writes. */
 int text_width(const char *s);
 /* open_memstream; out of memory ends the program. */

@@ -49,6 +49,10 @@ static bool of_mechanism(const Model *m, const char *name) {
 
 static bool does_not_fit(const Trained *t, const char *what, Err *err) {
     char list[512];
+    const char *task = cJSON_GetStringValue(key(t->run.config, "task"));
+    if (task && strcmp(task, t->config.task->name) != 0)
+        return err_set(err, EX_CONFIG, "%s: %s. It was trained on task \"%s\", not \"%s\"",
+                       t->checkpoint, what, task, t->config.task->name);
     list_changes(t, list, sizeof list);
     if (!list[0])
         return err_set(err, EX_DATAERR, "%s: %s: the file belongs to another model", t->checkpoint,

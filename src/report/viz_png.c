@@ -39,7 +39,7 @@ static void open_grid(Grid *g, const Viz *v, const VizDoc *d, int layer, int ext
     g->columns = (int)ceil(sqrt(1.5 * g->panels));
     const int rows = (g->panels + g->columns - 1) / g->columns;
     const int w = g->columns * (g->width * g->pixel + GAP) + GAP;
-    const int h = 2 * (CAPTION + GAP) + rows * (g->height * g->pixel + CAPTION + GAP) + GAP;
+    const int h = 3 * CAPTION + 3 * GAP + rows * (g->height * g->pixel + CAPTION + GAP);
     g->canvas = canvas_open(w, h, white);
 }
 
@@ -139,18 +139,20 @@ static void draw_cluster(Grid *g, int panel, int cluster) {
     }
 }
 
-/* Below the panels: what colours mean that are no cluster's. */
+/* Below the panels, in two lines: what colours mean that are no cluster's. */
 static void legend(Grid *g) {
     char text[256];
     int none = 0, several = 0;
-    const int y = g->canvas.height - GAP - CAPTION, side = TEXT * (CANVAS_LINE - 2);
+    const int x = GAP, side = TEXT * (CANVAS_LINE - 2);
+    int y = g->canvas.height - GAP - 2 * CAPTION;
     for (int n = g->d->cls; n < g->c->N; n++) {
         none += clusters_held(g->c, n) == 0;
         several += clusters_held(g->c, n) > 1;
     }
-    canvas_fill(&g->canvas, GAP, y, side, side, grey);
+    canvas_fill(&g->canvas, x, y, side, side, grey);
     snprintf(text, sizeof text, "in no cluster: %d tokens", none);
-    int x = canvas_text(&g->canvas, GAP + side + 6, y, TEXT, ink, text) + 2 * GAP;
+    canvas_text(&g->canvas, x + side + 6, y, TEXT, ink, text);
+    y += CAPTION;
     canvas_fill(&g->canvas, x, y, side, side, palette_colour(0));
     canvas_fill(&g->canvas, x + side / 2, y + side / 2, side / 2, side / 2, palette_colour(1));
     snprintf(text, sizeof text, "in several: %d%s%s", several,

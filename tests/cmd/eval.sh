@@ -19,6 +19,8 @@ expect 0 '^cast_eval [0-9]+\.[0-9]+\.[0-9]+$' "version" "${eval[@]}" --version
 
 # ---- the figures of training ----
 
+has_line() { [ -n "$1" ] && grep -qxF "$1" "$tmp/out"; }
+
 # Of metrics.jsonl and of the program's JSON, with as many digits as both have in float and in double.
 nine() { read -r a l && printf '%.9g %.9g\n' "$a" "$l"; }
 measured() { sed -n "s/.*\"which\": \"$1\", \"accuracy\": \([^,]*\), \"loss\": \([^,]*\),.*/\1 \2/p" "$tmp/run/metrics.jsonl" | nine; }
@@ -29,7 +31,7 @@ for which in best last; do
     option=()
     if [ $which = last ]; then option=(--last); fi
     expect 0 '^test accuracy' "evaluates $which" "${eval[@]}" "$tmp/run" "${option[@]}"
-    check "prints what cast_train printed" grep -qxF "$line" "$tmp/out"
+    check "prints what cast_train printed" has_line "$line"
     check "and says so" grep -qx 'as cast_train measured it' "$tmp/out"
     "${eval[@]}" "$tmp/run" "${option[@]}" --json >"$tmp/json" 2>&1
     check "to the last digit" test "$(evaluated)" = "$(measured $which)"
@@ -39,7 +41,7 @@ done
 check "the same at two threads" cmp "$tmp/one" "$tmp/two"
 train --out "$tmp/norm" model.norm=batch >"$tmp/log" 2>&1
 "${eval[@]}" "$tmp/norm" >"$tmp/out" 2>&1
-check "the same with batch norm's running statistics" grep -qxF "$(grep '^test accuracy of best' "$tmp/log")" "$tmp/out"
+check "the same with batch norm's running statistics" has_line "$(grep '^test accuracy of best' "$tmp/log")"
 expect 0 'test accuracy of checkpoint' "a checkpoint alone" "${eval[@]}" "$tmp/run/best.safetensors"
 expect 0 '^val accuracy of best .* 9 examples' "another split" "${eval[@]}" "$tmp/run" --split val
 rm "$tmp/data/train.safetensors"
@@ -76,7 +78,7 @@ expect 0 '^changed  model.attention.type \("cast", now "full"\)$' "exact attenti
     "${eval[@]}" "$tmp/run" $key.type=full
 full=$(grep '^test accuracy' "$tmp/out")
 "${eval[@]}" "$tmp/run" $key.type=naive >"$tmp/out" 2>&1
-check "whose two kinds agree" grep -qxF "$full" "$tmp/out"
+check "whose two kinds agree" has_line "$full"
 for change in '"sa_topk" mechanism' '5 cluster_size' '"laplace" attention_fn' 'false summaries' 'false intra'; do
     read -r value name <<<"$change"
     expect 0 "^changed  $key.$name \(.*, now $value\)$" "another $name" "${eval[@]}" "$tmp/run" "$key.$name=$value"

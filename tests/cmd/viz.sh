@@ -60,10 +60,11 @@ rm -r "$out"
 TIMEFORMAT=%U
 used=$({ time "${viz[@]}" "$tmp/paths" --index 1 --out "$out" --threads 1 >"$tmp/log" 2>&1; } 2>&1)
 check "in less than two seconds of a processor" test "${used%%.*}" -lt 2
+check "and made" test -s "$out/viz-1-layer0-clusters.png"
 rm -r "$out"
 expect 0 'one snake|two snakes' "a picture" "${viz[@]}" "$tmp/paths" --index 1 --out "$out" --layer 0
 check "clusters and affinities" test "$(names)" = "viz-1-layer0-affinity.png viz-1-layer0-clusters.png"
-check "seven panels, 8 pixels a token" test "$(size "$out/viz-1-layer0-clusters.png")" = "1104 680"
+check "seven panels, 8 pixels a token" test "$(size "$out/viz-1-layer0-clusters.png")" = "1104 702"
 cp "$tmp/out" "$tmp/print"
 check "every token is in one cluster: a row of letters each" test "$(grep -cxE '[0-4]{32}' "$tmp/print")" = 32
 sizes=$(for c in 0 1 2 3 4; do grep -xE '[0-4]{32}' "$tmp/print" | tr -cd $c | wc -c; done | xargs)
