@@ -36,6 +36,8 @@ static const char style[] =
     "figcaption{font-weight:600;font-size:.875rem;overflow-wrap:anywhere}\n"
     ".plot{overflow-x:auto}\n"
     ".plot svg{display:block;width:100%;min-width:27rem;height:auto}\n"
+    ".all{grid-column:1/-1}\n"
+    "iframe{width:100%;height:32rem;border:1px solid var(--line)}\n"
     "img{display:block;max-width:100%;height:auto;background:#fff}\n"
     "details{margin:.5rem 0;border:1px solid var(--line);border-radius:.4rem;padding:.4rem .8rem}\n"
     "summary{cursor:pointer;overflow-wrap:anywhere}\n"
@@ -143,6 +145,32 @@ static bool is_png(const FileMap *m) {
     return m->size > sizeof start && !memcmp(m->data, start, sizeof start);
 }
 
+static void write_png(FILE *f, const char *path, const FileMap *m) {
+    fputs("<figure><figcaption>", f);
+    text_html(f, path);
+    fputs("</figcaption><img alt=\"", f);
+    text_html(f, path);
+    fputs("\" src=\"data:image/png;base64,", f);
+    base64(f, m->data, m->size);
+    fputs("\"></figure>\n", f);
+}
+
+/* A page of coloured tokens within this one, where neither can touch the other. */
+static void write_frame(FILE *f, const char *path, const FileMap *m) {
+    fputs("<figure class=\"all\"><figcaption>", f);
+    text_html(f, path);
+    fputs("</figcaption><iframe sandbox=\"allow-scripts\" srcdoc=\"", f);
+    for (size_t i = 0; i < m->size; i++) {
+        if (m->data[i] == '&')
+            fputs("&amp;", f);
+        else if (m->data[i] == '"')
+            fputs("&quot;", f);
+        else
+            fputc(m->data[i], f);
+    }
+    fputs("\"></iframe></figure>\n", f);
+}
+
 static void write_picture(FILE *f, const char *path) {
     FileMap m;
     Err err;
@@ -150,29 +178,28 @@ static void write_picture(FILE *f, const char *path) {
         log_warn("%s; left out", err.text);
         return;
     }
-    if (is_png(&m)) {
-        fputs("<figure><figcaption>", f);
-        text_html(f, path);
-        fputs("</figcaption><img alt=\"", f);
-        text_html(f, path);
-        fputs("\" src=\"data:image/png;base64,", f);
-        base64(f, m.data, m.size);
-        fputs("\"></figure>\n", f);
-    } else {
+    if (text_ends(path, ".html"))
+        write_frame(f, path, &m);
+    else if (is_png(&m))
+        write_png(f, path, &m);
+    else
         log_warn("%s: is not a PNG picture; left out", path);
-    }
     file_unmap(&m);
 }
 
+/* What cast_viz left there. */
 static void write_pictures_in(FILE *f, const char *dir, bool *any) {
-    Names names;
-    names_in(&names, dir, "viz", ".png");
-    for (int i = 0; i < names.n; i++) {
-        if (!*any) fputs("<h2>Pictures</h2>\n<div class=\"plots\">\n", f);
-        *any = true;
-        write_picture(f, names.name[i]);
+    static const char *const kinds[] = {".png", ".html"};
+    for (int kind = 0; kind < 2; kind++) {
+        Names names;
+        names_in(&names, dir, "viz", kinds[kind]);
+        for (int i = 0; i < names.n; i++) {
+            if (!*any) fputs("<h2>Pictures</h2>\n<div class=\"plots\">\n", f);
+            *any = true;
+            write_picture(f, names.name[i]);
+        }
+        names_free(&names);
     }
-    names_free(&names);
 }
 
 /* A run that was named on the command line is among the groups' already. */

@@ -133,10 +133,12 @@ expect 0 '^\| full +\| +64 \|' "of cast_bench itself" "$report" "$tmp/real.jsonl
 
 printf '\x89PNG\r\n\x1a\nrest' >"$odd/viz_1.png"
 echo text >"$odd/viz_2.png"
+echo '<p class="a">1 & 2</p>' >"$odd/viz-3.html"
 expect 0 'viz_2.png: is not a PNG' "a page" with "$tmp/odd" "$tmp/sweep" --each --html "$tmp/page.html"
 check "has no other scheme or host" bash -c "[ -s '$tmp/page.html' ] && ! grep -oE '((src|href)=[\"'\''][^\"'\'']*|url\(|@import)' '$tmp/page.html' |
     grep -vE '^(src=.data:image/png;|href=.#)'"
 check "has its pictures in it" grep -q 'src="data:image/png;base64,iVBORw0KGgpyZXN0"' "$tmp/page.html"
+check "and its coloured tokens" grep -qF 'srcdoc="<p class=&quot;a&quot;>1 &amp; 2</p>' "$tmp/page.html"
 check "escapes names" bash -c "grep -qF 'a|b&amp;c_d%&lt;i&gt;' '$tmp/page.html' && ! grep -qF '<i>' '$tmp/page.html'"
 check "holds curves, their ids apart" grep -q '<svg id="p1-a"><path stroke="currentColor"/><use href=.#p1-a./></svg>' "$tmp/page.html"
 check "config" grep -qF '&quot;clusters&quot;:' "$tmp/page.html"
