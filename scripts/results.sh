@@ -6,6 +6,9 @@
 #                            becomes what COMMAND prints when it is run at the root
 #   results.sh keep DIR      keeps of the runs in DIR what reports read, in results/metrics/
 #   results.sh losses DIR N  of each run in DIR: mean training loss of the first N lines, and of the last N
+#   results.sh windows N FILE FILE...
+#                            loss curves with a line an update: means of every N updates; of the second file on, the
+#                            difference to the first, and the largest of any update in it
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -58,9 +61,50 @@ losses() { # DIR N
     done
 }
 
+windows() { # N FILE FILE...
+    local n=$1
+    shift
+    awk -v n="$n" '
+        FNR == 1 {
+            files++
+            name[files] = FILENAME
+            gsub(/.*\/|\.jsonl$/, "", name[files])
+        }
+        match($0, /"step": [0-9]+/) {
+            step = substr($0, RSTART + 8, RLENGTH - 8) + 0
+            match($0, /"loss": [0-9.e+-]+/)
+            loss[files, step] = substr($0, RSTART + 8, RLENGTH - 8)
+            if (step > last) last = step
+        }
+        END {
+            printf "| updates up to | %s |", name[1]
+            for (f = 2; f <= files; f++) printf " %s | largest |", name[f]
+            printf "\n| ---: | ---: |"
+            for (f = 2; f <= files; f++) printf " ---: | ---: |"
+            print ""
+            for (to = n; to <= last; to += n) {
+                for (f = 1; f <= files; f++) {
+                    sum = most = there = 0
+                    for (i = to - n + 1; i <= to; i++) {
+                        there += (f, i) in loss
+                        sum += loss[f, i]
+                        off = loss[1, i] > 0 ? loss[f, i] / loss[1, i] - 1 : 0
+                        if (off < 0) off = -off
+                        if (off > most) most = off
+                    }
+                    if (f == 1) printf "| %d | %.5f |", to, first = sum / n
+                    else if (there < n) printf " - | - |"
+                    else printf " %+.2f %% | %.0e |", 100 * (sum / n / first - 1), most
+                }
+                print ""
+            }
+        }' "$@"
+}
+
 case $#,${1-} in
     0,) for page in README.md results/*.md; do rebuild "$page"; done ;;
     2,keep) keep "$2" ;;
     3,losses) losses "$2" "$3" ;;
+    [4-9],windows) shift && windows "$@" ;;
     *) sed -n '/^#   /s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
 esac

@@ -11,7 +11,7 @@ typedef struct Page {
     const Groups *groups; /* of runs read with their curves */
     const Table *table[PAGE_TABLES];
     const char *heading[PAGE_TABLES]; /* NULL: no such table */
-    char *const *paths;               /* as they were asked for; viz*.png, viz*.html in them and in the runs */
+    char *const *paths; /* as they were asked for; viz*.png, viz*.html in them and in the runs */
     int npaths;
     CurveAxis axis;
     CurveBand band;

@@ -24,6 +24,7 @@ static void add_columns(Table *t, const Groups *g, bool unfinished) {
     table_column(t, "task", "task", COLUMN_TEXT, 0);
     for (int i = 0; i < g->nkeys; i++) add_key_column(t, g, g->key[i]);
     table_column(t, "finished", "finished", COLUMN_SHARE, 0);
+    table_column(t, "validation, %", "validation_percent", COLUMN_SPREAD, 2);
     table_column(t, "test of best, %", "test_best_percent", COLUMN_SPREAD, 2);
     table_column(t, "test of last, %", "test_last_percent", COLUMN_SPREAD, 2);
     if (unfinished)
@@ -55,6 +56,7 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
     put_text(&c, group->task);
     for (int i = 0; i < g->nkeys; i++) put_text(&c, group_value(group, g->key[i]));
     put(&c, r->finished, r->runs);
+    put(&c, r->validation.mean, r->validation.sd);
     put(&c, r->best.mean, r->best.sd);
     put(&c, r->last.mean, r->last.sd);
     if (unfinished) put(&c, r->so_far.mean, r->so_far.sd);
@@ -68,9 +70,11 @@ static void add_notes(Table *t, bool spread, bool unfinished) {
     if (unfinished)
         table_note(t, mem_strdup("unfinished: validation is the best so far of the runs that did "
                                  "not come to their end."));
-    table_note(t, mem_strdup("GFLOP/sample: useful operations of forward and backward at full "
-                             "length. memory MB: the most that was the process' own. samples/s, "
-                             "memory, epochs and hours: means over all runs."));
+    table_note(t,
+               mem_strdup("validation: the best of a run, which chooses the weights of \"test of "
+                          "best\". GFLOP/sample: useful operations of forward and backward at full "
+                          "length. memory MB: the most that was the process' own. samples/s, "
+                          "memory, epochs and hours: means over all runs."));
 }
 
 void results_table(Table *t, const Groups *g) {

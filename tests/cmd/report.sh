@@ -43,12 +43,12 @@ make_run "$tmp/sweep/b" 8 1 20 0.60
 
 expect 0 '^usage: cast_report' "help" "$report" --help
 expect 0 '^cast_report [0-9.]+$' "version" "$report" --version
-expect 0 '^\| listops \| +4 \| +2 of 3 \| +37.50 ± 17.68 \| +37.50 ± 17.68 \| +75.00 \| +[0-9]+ \|' \
+expect 0 '^\| listops \| +4 \| +2 of 3 \| +37.50 ± 17.68 \| +37.50 ± 17.68 \| +37.50 ± 17.68 \| +75.00 \| +[0-9]+ \|' \
     "a row a config: mean, deviation, and what is not finished" "$report" "$tmp/sweep"
-check "and a row for the other" grep -qE '^\| listops \| +8 \| +1 of 1 \| +60.00 \| +60.00 \| +- \|' "$tmp/out"
+check "and a row for the other" grep -qE '^\| listops \| +8 \| +1 of 1 \| +60.00 \| +60.00 \| +60.00 \| +- \|' "$tmp/out"
 # shellcheck disable=SC2016
 expect 0 '^listops & 4 & 2 of 3 & \$37.50 .pm 17.68\$' "LaTeX" "$report" "$tmp/sweep" --format latex
-expect 0 '^listops,4,2,3,37.5,17.67766953,37.5,17.67766953,75,,[0-9]+,[0-9.]+,20,12.5,.*,.*' "CSV" \
+expect 0 '^listops,4,2,3,37.5,17.67766953,37.5,17.67766953,37.5,17.67766953,75,,[0-9]+,[0-9.]+,20,12.5,.*,.*' "CSV" \
     "$report" "$tmp/sweep" --format csv
 check "whose lines end as RFC 4180 has it" test "$(grep -c $'\r$' "$tmp/out")" = 3
 expect 0 "^\| $tmp/sweep/more/a3 " "each run by itself" "$report" "$tmp/sweep" --each

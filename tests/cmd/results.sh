@@ -47,6 +47,17 @@ for line in 1:3 2:2 3:9 4:8 3:1.5 4:1 5:0.25; do # updates 3 and 4 were made twi
 done >"$kept/clusters=4,seed=1/metrics.jsonl"
 expect 0 '^[|] clusters=4,seed=1 [|] 2.500 [|] 0.625 [|]$' "mean losses" "${results[@]}" losses "$kept" 2
 expect 1 'clusters=4,seed=1: has 5 lines of training, not 6' "of fewer lines" "${results[@]}" losses "$kept" 6
+curve() { # curve NAME LOSS...: a line an update
+    local name=$1 step=0 loss
+    shift
+    for loss in "$@"; do echo "{\"kind\": \"train\", \"step\": $((++step)), \"loss\": $loss}"; done >"$tmp/$name.jsonl"
+}
+curve one 2 4 1 3
+curve two 2 4.4 1 3
+curve short 2.1 4 1
+expect 0 '^[|] 2 [|] 3.00000 [|] [+]6.67 % [|] 1e-01 [|] [+]1.67 % [|] 5e-02 [|]$' "curves side by side" \
+    "${results[@]}" windows 2 "$tmp"/{one,two,short}.jsonl
+check "in windows that they have" grep -qxF '| 4 | 2.00000 | +0.00 % | 0e+00 | - | - |' "$tmp/out"
 mkdir -p "$root/runs/two/image"
 cp -r "$root/runs/sweep/clusters=4,seed=1" "$root/runs/two/image/a b"
 (cd "$root" && expect 0 'results/metrics/two/image/a b' "runs of several sweeps" "${results[@]}" keep runs/two/)
