@@ -57,3 +57,11 @@ void clusters_close(Clusters *c) {
     mem_free(c->holders);
     *c = (Clusters){0};
 }
+
+void clusters_count(const Clusters *c, int from, int *none, int *several) {
+    *none = *several = 0;
+    for (int n = from; n < c->N; n++) {
+        *none += clusters_held(c, n) == 0;
+        *several += clusters_held(c, n) > 1;
+    }
+}

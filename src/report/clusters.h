@@ -34,4 +34,7 @@ void clusters_close(Clusters *c);
 /* How many clusters hold a token. */
 static inline int clusters_held(const Clusters *c, int n) { return c->start[n + 1] - c->start[n]; }
 
+/* Of tokens `from` to the last: those in no cluster, and those in several. */
+void clusters_count(const Clusters *c, int from, int *none, int *several);
+
 #endif

@@ -104,11 +104,8 @@ static void put_tokens(FILE *f, const Viz *v, const VizDoc *d, const Clusters *c
 }
 
 static void put_legend(FILE *f, const Clusters *c) {
-    int none = 0, several = 0;
-    for (int n = 0; n < c->N; n++) {
-        none += clusters_held(c, n) == 0;
-        several += clusters_held(c, n) > 1;
-    }
+    int none, several;
+    clusters_count(c, 0, &none, &several);
     fputs("<p class=\"l\">", f);
     for (int i = 0; i < c->C; i++) {
         fprintf(f, "<button data-c=\"%d\" style=\"", i);

@@ -142,13 +142,10 @@ static void draw_cluster(Grid *g, int panel, int cluster) {
 /* Below the panels, in two lines: what colours mean that are no cluster's. */
 static void legend(Grid *g) {
     char text[256];
-    int none = 0, several = 0;
+    int none, several;
     const int x = GAP, side = TEXT * (CANVAS_LINE - 2);
     int y = g->canvas.height - GAP - 2 * CAPTION;
-    for (int n = g->d->cls; n < g->c->N; n++) {
-        none += clusters_held(g->c, n) == 0;
-        several += clusters_held(g->c, n) > 1;
-    }
+    clusters_count(g->c, g->d->cls, &none, &several);
     canvas_fill(&g->canvas, x, y, side, side, grey);
     snprintf(text, sizeof text, "in no cluster: %d tokens", none);
     canvas_text(&g->canvas, x + side + 6, y, TEXT, ink, text);
