@@ -1,6 +1,7 @@
 #include "report/plan.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +143,14 @@ static double work_of(const Config *c) {
     return samples * c->model.task.per_example * model_flops(&c->model, c->model.conf.max_length);
 }
 
+/* The share of its training that a run has behind it. */
+static double share_made(const TrainConf *t, const RunLine *l) {
+    const double share = t->minutes > 0 ? l->value[RUN_SECONDS] / (t->minutes * 60)
+                         : t->steps     ? (double)l->step / (double)t->steps
+                                        : l->value[RUN_EPOCH] / (double)t->epochs;
+    return share > 0 ? fmin(share, 1) : 0;
+}
+
 /* How far it is; a run that is to be longer than it was is not done. */
 static bool look_at(Plan *p, int run, const Config *c, Err *err) {
     PlanRun *r = &p->runs[run];
@@ -156,7 +165,11 @@ static bool look_at(Plan *p, int run, const Config *c, Err *err) {
                          equal_at(there.config, c->resolved, "train.epochs") &&
                          equal_at(there.config, c->resolved, "train.minutes");
     r->state = as_long && run_done(&there) ? PLAN_DONE : PLAN_BEGUN;
-    if (there.train.n) r->seconds = there.train.line[there.train.n - 1].value[RUN_SECONDS];
+    if (there.train.n) {
+        const RunLine *last = &there.train.line[there.train.n - 1];
+        r->seconds = last->value[RUN_SECONDS];
+        r->made = share_made(&c->train, last);
+    }
     run_free(&there);
     return true;
 }

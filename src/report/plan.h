@@ -29,6 +29,7 @@ typedef struct PlanRun {
     PlanState state;
     char *why;
     double work;    /* about how much it takes, in all: useful operations */
+    double made;    /* the share of it that was made before this sweep was called */
     double seconds; /* that it took so far */
 } PlanRun;
 

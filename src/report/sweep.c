@@ -52,7 +52,7 @@ static void place_of(const Sweep *s, int run, MeterAmong *a) {
         else if (r->state == PLAN_DONE || r->state == PLAN_FAILED)
             a->before += r->work;
         else
-            a->after += r->work;
+            a->after += r->work * (1 - r->made);
     }
 }
 
@@ -144,7 +144,7 @@ static double seconds_left(const Plan *p) {
     double work = 0, seconds = 0, left = 0;
     for (int i = 0; i < p->grid.runs; i++) {
         const PlanRun *r = &p->runs[i];
-        if (r->state == PLAN_NEW || r->state == PLAN_BEGUN) left += r->work;
+        if (r->state == PLAN_NEW || r->state == PLAN_BEGUN) left += r->work * (1 - r->made);
         if (r->state != PLAN_DONE || !(r->seconds > 0)) continue;
         work += r->work;
         seconds += r->seconds;

@@ -1,5 +1,6 @@
 #include "report/plan.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,11 +117,16 @@ static void test_how_far(void **state) {
     assert_int_equal(p.runs[1].state, PLAN_BEGUN);
     assert_int_equal(p.runs[2].state, PLAN_NEW);
     assert_true(p.runs[0].seconds == 3);
+    assert_true(p.runs[0].made == 1 && p.runs[1].made == 0.5 && p.runs[2].made == 0);
     plan_close(&p);
     /* Without an end of the schedule, training may be made longer. */
     p = open_plan(LISTS("model.d_ff=8,12,16", "train.steps=30"), NULL);
     assert_int_equal(p.runs[0].state, PLAN_BEGUN);
     names_are(&p, "d_ff=8 d_ff=12 d_ff=16");
+    assert_true(fabs(p.runs[0].made - 2.0 / 3) < 1e-12);
+    plan_close(&p);
+    p = open_plan(LISTS("model.d_ff=8,12,16", "train.steps=30", "train.minutes=0.1"), NULL);
+    assert_true(p.runs[0].made == 0.5);
     plan_close(&p);
 }
 
