@@ -91,6 +91,23 @@ static const char *scan_name(const char *s, const char *end, Text *name) {
     return memchr(name->at, '\\', name->n) ? NULL : quote + 3;
 }
 
+/* A decimal of few digits, as metrics have them: an integer and a power of ten that double holds
+ * exactly give the quotient that strtod gives. NULL: not one of these. */
+static const char *scan_decimal(const char *s, double *value) {
+    static const double tens[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    int64_t digits = 0;
+    int n = 0, behind = 0;
+    const bool minus = *s == '-';
+    for (s += minus; *s >= '0' && *s <= '9' && n < 15; n++) digits = 10 * digits + (*s++ - '0');
+    if (*s == '.')
+        for (s++; *s >= '0' && *s <= '9' && n < 15; n++, behind++)
+            digits = 10 * digits + (*s++ - '0');
+    if ((*s >= '0' && *s <= '9') || *s == 'e' || *s == 'E') return NULL;
+    *value = (minus ? -(double)digits : (double)digits) / tens[behind];
+    return s;
+}
+
 /* Behind a number or null. A brace and the line's end are still to come, where strtod stops. */
 static const char *scan_value(const char *s, const char *end, double *value) {
     char *behind;
@@ -99,6 +116,8 @@ static const char *scan_value(const char *s, const char *end, double *value) {
     if (end - s > 4 && !memcmp(s, "null", 4)) return s + 4;
     if (!digit && !(*s == '-' && s[1] >= '0' && s[1] <= '9')) return NULL;
     if (*s == '0' && s[1] != '.' && s[1] != ',' && s[1] != '}') return NULL; /* 0x1, 012 */
+    const char *after = scan_decimal(s, value);
+    if (after) return after;
     *value = strtod(s, &behind);
     return isfinite(*value) ? behind : NULL;
 }
@@ -106,7 +125,7 @@ static const char *scan_value(const char *s, const char *end, double *value) {
 static void set_value(RunLine *line, int *next, Text name, double value) {
     for (int i = 0; i < RUN_KEYS; i++) {
         const int key = (*next + i) % RUN_KEYS; /* mostly they come in our order */
-        if (strlen(keys[key]) != name.n || memcmp(keys[key], name.at, name.n) != 0) continue;
+        if (strncmp(keys[key], name.at, name.n) != 0 || keys[key][name.n]) continue;
         line->value[key] = value;
         *next = key + 1;
         return;

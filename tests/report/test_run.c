@@ -63,6 +63,38 @@ static void test_lines_of_others(void **state) {
     run_free(&r);
 }
 
+/* As strtod reads them, to the bit. */
+static void test_numbers(void **state) {
+    static const char *const numbers[] = {"0.1",
+                                          "-0.3",
+                                          "2.30258509",
+                                          "123456.789012345",
+                                          "0.000123456789012",
+                                          "999999999999999",
+                                          "1e22",
+                                          "9007199254740993",
+                                          "0.1234567890123456789",
+                                          "5e-324",
+                                          "1.5E3",
+                                          "0",
+                                          "-0"};
+    enum { N = sizeof numbers / sizeof *numbers };
+    char text[N * 64] = "";
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used,
+                 "{\"kind\": \"train\", \"step\": %d, \"loss\": %s}\n", i + 1, numbers[i]);
+    }
+    Run r = read_run(text, true);
+    assert_int_equal(r.train.n, N);
+    for (int i = 0; i < N; i++) {
+        const double want = strtod(numbers[i], NULL), got = r.train.line[i].value[RUN_LOSS];
+        assert_memory_equal(&got, &want, sizeof got);
+    }
+    run_free(&r);
+}
+
 static void test_last_line_alone(void **state) {
     (void)state;
     Run r = read_run(TRAIN(1, 2.5, 1) TRAIN(2, 2.0, 2) VAL(2, 0.5, 2), false);
@@ -226,6 +258,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_lines_of_others),
+        cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_last_line_alone),
         cmocka_unit_test(test_steps_done_twice),
         cmocka_unit_test(test_equal_accuracy),
