@@ -9,16 +9,21 @@
 #include "io/lines.h"
 #include "report/text.h"
 
-enum { MECHANISM, TOKENS, SAMPLES, TOKEN_RATE, GFLOPS, MEMORY, FIELDS };
-static const char *const fields[FIELDS] = {"mechanism",    "tokens", "samples_per_s",
-                                           "tokens_per_s", "gflops", "peak_rss_mb"};
+enum { MECHANISM, TOKENS, SAMPLES, TOKEN_RATE, GFLOPS, PEAK_SHARE, MEMORY, FIELDS };
+static const char *const fields[FIELDS] = {
+    "mechanism", "tokens", "samples_per_s", "tokens_per_s", "gflops", "peak_share", "peak_rss_mb"};
 
 /* ---- reading ---- */
 
 static void add_row(Scaling *s, const char *mechanism, const double v[FIELDS]) {
     s->row = mem_grow(s->row, (size_t)s->n + 1, sizeof *s->row);
-    s->row[s->n++] = (ScalingRow){mem_strdup(mechanism), v[TOKENS], v[SAMPLES],
-                                  v[TOKEN_RATE],         v[GFLOPS], v[MEMORY]};
+    s->row[s->n++] = (ScalingRow){.mechanism = mem_strdup(mechanism),
+                                  .tokens = v[TOKENS],
+                                  .samples_per_s = v[SAMPLES],
+                                  .tokens_per_s = v[TOKEN_RATE],
+                                  .gflops = v[GFLOPS],
+                                  .peak_share = v[PEAK_SHARE],
+                                  .memory_mb = v[MEMORY]};
 }
 
 static bool is_row(const char *mechanism, const double v[FIELDS]) {
@@ -177,14 +182,27 @@ void scaling_free(Scaling *s) {
 
 /* ---- writing ---- */
 
+/* How many times as fast the first mechanism is at the same length; NaN: that is not known. */
+static double first_over(const Scaling *s, const ScalingRow *r) {
+    const char *first = s->row[0].mechanism;
+    for (int i = 0; i < s->n && strcmp(r->mechanism, first) != 0; i++)
+        if (!strcmp(s->row[i].mechanism, first) && s->row[i].tokens == r->tokens)
+            return s->row[i].samples_per_s / r->samples_per_s;
+    return NAN;
+}
+
 void scaling_table(Table *t, const Scaling *s) {
+    char *faster = text_format("%s is faster by", s->n ? s->row[0].mechanism : "it");
     *t = (Table){0};
     table_column(t, "attention", fields[MECHANISM], COLUMN_TEXT, 0);
     table_column(t, "tokens", fields[TOKENS], COLUMN_NUMBER, 0);
     table_column(t, "samples/s", fields[SAMPLES], COLUMN_NUMBER, SIGNIFICANT + 3);
     table_column(t, "tokens/s", fields[TOKEN_RATE], COLUMN_NUMBER, SIGNIFICANT + 3);
     table_column(t, "GFLOP/s", fields[GFLOPS], COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "of the peak, %", "peak_percent", COLUMN_NUMBER, 1);
     table_column(t, "peak memory MB", fields[MEMORY], COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, faster, "first_over", COLUMN_NUMBER, SIGNIFICANT + 3);
+    mem_free(faster);
     for (int i = 0; i < s->n; i++) {
         const ScalingRow *r = &s->row[i];
         Cell *c = table_row(t);
@@ -193,7 +211,9 @@ void scaling_table(Table *t, const Scaling *s) {
         c[SAMPLES].mean = r->samples_per_s;
         c[TOKEN_RATE].mean = r->tokens_per_s;
         c[GFLOPS].mean = r->gflops;
+        c[PEAK_SHARE].mean = 100 * r->peak_share;
         c[MEMORY].mean = r->memory_mb;
+        c[FIELDS].mean = first_over(s, r);
     }
 }
 

@@ -8,7 +8,7 @@
 
 typedef struct ScalingRow {
     char *mechanism;
-    double tokens, samples_per_s, tokens_per_s, gflops, memory_mb; /* NaN: not said */
+    double tokens, samples_per_s, tokens_per_s, gflops, peak_share, memory_mb; /* NaN: not said */
 } ScalingRow;
 
 typedef struct Scaling {

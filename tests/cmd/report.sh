@@ -120,7 +120,7 @@ cat >"$tmp/bench.jsonl" <<'END'
 {"mechanism": "cast", "tokens": 512, "samples_per_s": 8, "tokens_per_s": 4096, "peak_rss_mb": 20}
 {"mechanism": "full", "tokens": 512, "samples_per_s": 2, "tokens_per_s": 1024, "peak_rss_mb": 40}
 END
-expect 0 '^full,512,2,1024,,40' "what cast_bench prints, as CSV" "$report" "$tmp/bench.jsonl" --what length --format csv
+expect 0 '^full,512,2,1024,,,40,4' "what cast_bench prints, as CSV" "$report" "$tmp/bench.jsonl" --what length --format csv
 cp "$tmp/out" "$tmp/bench.csv"
 check "and a plot of that" with "$tmp/bench.csv" --what length --plot "$tmp/length.svg" --keep
 check "with both" grep -qx '512 2 40' "$tmp/length.svg.gnuplot"

@@ -166,6 +166,12 @@ static void test_scaling(void **state) {
         assert_true(s.row[1].tokens == 512 && s.row[1].memory_mb == 9);
         assert_string_equal(s.row[2].mechanism, "cast");
         assert_true(isnan(s.row[2].memory_mb));
+        Table t;
+        scaling_table(&t, &s);
+        assert_string_equal(t.columns[t.n - 1].title, "full is faster by");
+        assert_true(t.cells[3 * t.n - 1].mean == 0.25); /* of cast, 512 tokens */
+        assert_true(isnan(t.cells[t.n - 1].mean));
+        table_free(&t);
         scaling_free(&s);
     }
 }
