@@ -171,13 +171,13 @@ static int find_dots(Dot *dots, const Groups *g) {
         if (!value) continue;
         char *label = group_label(g, &g->group[i], clusters_key);
         group_result(&r, &g->group[i], false);
-        if (r.best.n > 0) {
+        if (r.finished < r.runs)
+            log_warn("%s clusters of %s: %d of %d runs finished%s", value, label, r.finished,
+                     r.runs, r.best.n > 0 ? ": the plot shows these" : ": left out of the plot");
+        if (r.best.n > 0)
             dots[n++] = (Dot){label, strtod(value, NULL), r.best};
-            continue;
-        }
-        log_warn("%s clusters of %s: no finished run (%d not): left out of the plot", value, label,
-                 r.runs);
-        mem_free(label);
+        else
+            mem_free(label);
     }
     if (n) qsort(dots, (size_t)n, sizeof *dots, by_label);
     return n;
