@@ -13,12 +13,13 @@ KEYS = {"train": ["loss", "accuracy", "lr", "grad_norm", "samples_per_s"],
 
 
 def of_metrics(run):
-    """{tag: {step: value}}, of each step the last line: a run that goes on does some again."""
+    """{tag: {step: value}}, of each step the last line: a run that goes on does some again.
+    Lines of other kinds tell where a run was saved and went on, and hold no scalars."""
     scalars = {}
     for line in open(f"{run}/metrics.jsonl"):
         line = json.loads(line)
         group = line["kind"] + ("_" + line["which"] if line["kind"] == "test" else "")
-        for key in KEYS[line["kind"]]:
+        for key in KEYS.get(line["kind"], []):
             value = np.float32("nan" if line[key] is None else line[key])
             scalars.setdefault(f"{group}/{key}", {})[line["step"]] = value
     return scalars
