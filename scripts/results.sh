@@ -9,6 +9,8 @@
 #   results.sh windows N FILE FILE...
 #                            loss curves with a line an update: means of every N updates; of the second file on, the
 #                            difference to the first, and the largest of any update in it
+#   results.sh pairs N A B [A B]...
+#                            the same of every B to its A, and of all B together to all A
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -61,50 +63,71 @@ losses() { # DIR N
     done
 }
 
-windows() { # N FILE FILE...
-    local n=$1
-    shift
-    awk -v n="$n" '
+curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: every second against the one before it
+    awk -v pairs="$1" -v n="$2" '
+        # The sum of the losses of n updates, or 0 where not all are there.
+        function sum(f, to,    i, all) {
+            for (i = to - n + 1; i <= to; i++) {
+                if (!((f, i) in loss)) return 0
+                all += loss[f, i]
+            }
+            return all
+        }
+        function largest(f, of, to,    i, off, most) {
+            for (i = to - n + 1; i <= to; i++) {
+                off = loss[f, i] / loss[of, i] - 1
+                if (off < 0) off = -off
+                if (off > most) most = off
+            }
+            return most
+        }
+        function row(to,    f, of, a, b, ours, theirs, short) {
+            for (f = 1; f <= files; f++) {
+                of = pairs ? f - 1 + f % 2 : 1
+                a = sum(f, to)
+                b = sum(of, to)
+                if (f == of) theirs += a
+                else ours += a
+                if (!a || !b) short = 1
+                if (f == of) printf a ? " %.5f |" : " - |", a / n
+                else if (a && b) printf " %+.2f %% | %.0e |", 100 * (a / b - 1), largest(f, of, to)
+                else printf " - | - |"
+            }
+            if (pairs && short) printf " - |"
+            else if (pairs) printf " %+.2f %% |", 100 * (ours / theirs - 1)
+        }
         FNR == 1 {
-            files++
-            name[files] = FILENAME
+            name[++files] = FILENAME
             gsub(/.*\/|\.jsonl$/, "", name[files])
         }
-        match($0, /"step": [0-9]+/) {
+        /"kind": "train"/ && match($0, /"step": [0-9]+/) {
             step = substr($0, RSTART + 8, RLENGTH - 8) + 0
             match($0, /"loss": [0-9.e+-]+/)
             loss[files, step] = substr($0, RSTART + 8, RLENGTH - 8)
             if (step > last) last = step
         }
         END {
-            printf "| updates up to | %s |", name[1]
-            for (f = 2; f <= files; f++) printf " %s | largest |", name[f]
-            printf "\n| ---: | ---: |"
-            for (f = 2; f <= files; f++) printf " ---: | ---: |"
-            print ""
+            printf "| updates up to |"
+            rule = "| ---: |"
+            for (f = 1; f <= files; f++) {
+                compared = pairs ? f % 2 == 0 : f > 1
+                printf compared ? " %s | largest |" : " %s |", name[f]
+                rule = rule (compared ? " ---: | ---: |" : " ---: |")
+            }
+            print pairs ? " all |\n" rule " ---: |" : "\n" rule
             for (to = n; to <= last; to += n) {
-                for (f = 1; f <= files; f++) {
-                    sum = most = there = 0
-                    for (i = to - n + 1; i <= to; i++) {
-                        there += (f, i) in loss
-                        sum += loss[f, i]
-                        off = loss[1, i] > 0 ? loss[f, i] / loss[1, i] - 1 : 0
-                        if (off < 0) off = -off
-                        if (off > most) most = off
-                    }
-                    if (f == 1) printf "| %d | %.5f |", to, first = sum / n
-                    else if (there < n) printf " - | - |"
-                    else printf " %+.2f %% | %.0e |", 100 * (sum / n / first - 1), most
-                }
+                printf "| %d |", to
+                row(to)
                 print ""
             }
-        }' "$@"
+        }' "${@:3}"
 }
 
 case $#,${1-} in
     0,) for page in README.md results/*.md; do rebuild "$page"; done ;;
     2,keep) keep "$2" ;;
     3,losses) losses "$2" "$3" ;;
-    [4-9],windows) shift && windows "$@" ;;
+    [4-9],windows) curves 0 "${@:2}" ;;
+    [468],pairs) curves 1 "${@:2}" ;;
     *) sed -n '/^#   /s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
 esac

@@ -58,6 +58,11 @@ curve short 2.1 4 1
 expect 0 '^[|] 2 [|] 3.00000 [|] [+]6.67 % [|] 1e-01 [|] [+]1.67 % [|] 5e-02 [|]$' "curves side by side" \
     "${results[@]}" windows 2 "$tmp"/{one,two,short}.jsonl
 check "in windows that they have" grep -qxF '| 4 | 2.00000 | +0.00 % | 0e+00 | - | - |' "$tmp/out"
+echo '{"kind": "test", "step": 2, "loss": 9}' >>"$tmp/two.jsonl"
+expect 0 '^[|] 2 [|] 3.00000 [|] [+]6.67 % [|] 1e-01 [|] 3.00000 [|] [+]1.67 % [|] 5e-02 [|] [+]4.17 % [|]$' "curves in pairs" \
+    "${results[@]}" pairs 2 "$tmp"/{one,two,one,short}.jsonl
+check "of which one has an end" grep -qxF '| 4 | 2.00000 | +0.00 % | 0e+00 | 2.00000 | - | - | - |' "$tmp/out"
+expect 0 '^[|] 4 [|] - [|] - [|] - [|]$' "a short one first" "${results[@]}" windows 2 "$tmp"/{short,one}.jsonl
 mkdir -p "$root/runs/two/image"
 cp -r "$root/runs/sweep/clusters=4,seed=1" "$root/runs/two/image/a b"
 (cd "$root" && expect 0 'results/metrics/two/image/a b' "runs of several sweeps" "${results[@]}" keep runs/two/)
