@@ -2,15 +2,18 @@
 # The experiments that results/ tells of. Stopped at any moment, the same command goes on.
 #   reproduce.sh clusters            image: 4 to 64 clusters, two seeds, an epoch each
 #   reproduce.sh components TASK     image or listops: CAST with one part changed at a time
-#   reproduce.sh first [MINUTES]     five tasks: CAST and full attention, so many minutes of training each [30];
-#                                    more minutes than last time go on from there
+#   reproduce.sh first [MINUTES [TASK...]]
+#                                    five tasks, or these: CAST and full attention, and single assignment on image and
+#                                    listops, so many minutes of training each [30]; more than last time go on from there
 set -eu
 cd "$(dirname "$0")/.."
 
 # The shipped config, by a schedule that does not mind when it ends.
-first() { # first TASK MINUTES KEY=V1,V2
-    ./cast_sweep "configs/$1.json" train.schedule=rsqrt train.epochs=1000000 train.minutes="$2" train.eval_every=500 "$3" \
-        --out "runs/first/$1"
+first() { # first TASK MINUTES
+    local timed=(./cast_sweep "configs/$1.json" train.schedule=rsqrt train.epochs=1000000 train.minutes="$2" train.eval_every=500
+        --out "runs/first/$1")
+    "${timed[@]}" model.attention.type=cast,full
+    case $1 in image | listops) "${timed[@]}" model.attention.mechanism=topk,sa_topk ;; esac
 }
 
 case $#,${1-} in
@@ -29,10 +32,11 @@ case $#,${1-} in
             ./cast_sweep "configs/$2.json" "${length[@]}" "model.attention.$part" --out "runs/components-$2"
         done
         ;;
-    [12],first)
+    *,first)
         minutes=${2:-30}
-        for task in image listops text retrieval pathfinder; do first $task "$minutes" model.attention.type=cast,full; done
-        for task in image listops; do first $task "$minutes" model.attention.mechanism=topk,sa_topk; done
+        tasks=("${@:3}")
+        [ ${#tasks[@]} -gt 0 ] || tasks=(listops image text retrieval pathfinder)
+        for task in "${tasks[@]}"; do first "$task" "$minutes"; done
         ;;
     *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' >&2; exit 64 ;;
 esac
