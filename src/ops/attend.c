@@ -130,8 +130,10 @@ static void tile_keys_at(Tile *t, int j0, int n) {
     t->kp = padded(t->keys);
 }
 
-/* Padding: the scores of keys beyond the last are set so low that they count for nothing, and rows
- * beyond the last are multiplied by zero rows of q and go; so loops run over whole vectors. */
+/* Padding, so that loops run over whole vectors. Rows beyond the last are zero rows of q and go,
+ * and keys beyond the last zero rows of k and v. A sum over keys must have their scores so low that
+ * they count for nothing; in backward, where the sum is known, they are multiplied by zeros, and
+ * their probability is 1, because denormal numbers are slow. */
 enum { NOTHING = 80 };
 
 static void pad_row(real *row, const Tile *t, real value) {
@@ -223,7 +225,7 @@ static void tile_backward(real *s, real *dp, const Tile *t, real *D, bool d_know
             if (!d_known) D[r] = dot;
             continue;
         }
-        pad_row(sr, t, lse[t->r0 + r] - NOTHING);
+        pad_row(sr, t, lse[t->r0 + r]);
         if (d_known)
             vmath_softmax_grad(sr, dpr, lse[t->r0 + r], weight, D[r], t->kp);
         else
