@@ -27,6 +27,7 @@
 
 #include "attention/cast.h"
 #include "core/gemm.h"
+#include "ops/vec.h"
 
 enum { SIZE_FIXED = -1, SIZE_LENGTH = -2 };
 enum { SURROGATES_LEARNED, SURROGATES_FROZEN };
@@ -201,8 +202,7 @@ static void folded_backward(const Scratch *t, const Cast *s, const AttnCall *cal
     const size_t at = (size_t)b.n0 * (size_t)d;
     gemm_tn(call->dX + at, d, dz, BLOCK, t->table, d, b.rows, d, rows, true);
     gemm_nn(t->dtable, d, dz, BLOCK, call->X + at, d, rows, d, b.rows, true);
-    for (int r = 0; r < rows; r++)
-        for (int i = 0; i < b.rows; i++) t->dbias[r] += dz[r * BLOCK + i];
+    for (int r = 0; r < rows; r++) t->dbias[r] += vec_total(dz + r * BLOCK, b.rows);
 }
 
 /* From the table S W_q and its bias S b_q to S, W_q and b_q. */

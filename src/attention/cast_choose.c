@@ -92,7 +92,8 @@ static void folded_scores(real *to, ChooseScratch *t, const Cast *s, const AttnL
     }
     EACH_BLOCK (b, c->N, c->N) {
         real *block = cast_scores_of(to, s, b, 0);
-        for (int i = 0; i < rows * BLOCK; i++) block[i] = t->bias[i / BLOCK];
+        for (int r = 0; r < rows; r++)
+            for (int i = 0; i < BLOCK; i++) block[r * BLOCK + i] = t->bias[r];
         cast_turn(t->turned, c->X, b, d);
         gemm_nn(block, BLOCK, t->table, d, t->turned, BLOCK, rows, BLOCK, d, true);
     }

@@ -115,6 +115,12 @@ static inline real vec_top(Vec v) {
     return x > y ? x : y;
 }
 
+static inline real vec_total(const real *x, int n) {
+    Vec sum = {0};
+    EACH_VEC(n, sum += vec_load(x + i, left));
+    return vec_sum(sum);
+}
+
 static inline real vec_dot(const real *x, const real *y, int n) {
     Vec sum = {0};
     EACH_VEC(n, sum += vec_load(x + i, left) * vec_load(y + i, left));
