@@ -38,37 +38,53 @@ void attnfn_backward(AttnFn f, real *dx, const real *dy, const real *y, const re
     }
 }
 
-/* One vector of columns: x and y are its first row. */
-static inline void softmax_column(real *y, const real *x, Vec factor, size_t ld, int R) {
-    Vec top = factor * vec_load(x, VEC), sum = {0};
-    for (int r = 0; r < R; r++) {
-        const Vec z = factor * vec_load(x + (size_t)r * ld, VEC);
-        vec_store(y + (size_t)r * ld, z, VEC); /* z - top must be of the same z: no fused product */
-        top = vec_max(top, z);
+/* A strip of columns, so many vectors wide: a row of it comes from memory at once. */
+enum { STRIP = 4 };
+
+static inline void softmax_strip(real *y, const real *x, const real *factor, size_t ld, int R,
+                                 const int vectors) {
+    Vec by[STRIP], top[STRIP], sum[STRIP] = {{0}};
+    for (int j = 0; j < vectors; j++) {
+        by[j] = vec_load(factor + j * VEC, VEC);
+        top[j] = by[j] * vec_load(x + j * VEC, VEC);
     }
-    for (int r = 0; r < R; r++) {
-        const Vec v = vec_exp(vec_load(y + (size_t)r * ld, VEC) - top);
-        vec_store(y + (size_t)r * ld, v, VEC);
-        sum += v;
-    }
-    const Vec scale = 1 / sum;
-    for (int r = 0; r < R; r++)
-        vec_store(y + (size_t)r * ld, scale * vec_load(y + (size_t)r * ld, VEC), VEC);
+    for (size_t at = 0; at < (size_t)R * ld; at += ld)
+        for (int j = 0; j < vectors; j++) {
+            const Vec z = by[j] * vec_load(x + at + j * VEC, VEC);
+            vec_store(y + at + j * VEC, z,
+                      VEC); /* z - top must be of the same z: no fused product */
+            top[j] = vec_max(top[j], z);
+        }
+    for (size_t at = 0; at < (size_t)R * ld; at += ld)
+        for (int j = 0; j < vectors; j++) {
+            const Vec v = vec_exp(vec_load(y + at + j * VEC, VEC) - top[j]);
+            vec_store(y + at + j * VEC, v, VEC);
+            sum[j] += v;
+        }
+    for (int j = 0; j < vectors; j++) sum[j] = 1 / sum[j];
+    for (size_t at = 0; at < (size_t)R * ld; at += ld)
+        for (int j = 0; j < vectors; j++)
+            vec_store(y + at + j * VEC, sum[j] * vec_load(y + at + j * VEC, VEC), VEC);
+}
+
+static void softmax_columns(real *y, const real *x, const real *factor, size_t ld, int R, int n) {
+    int i = 0;
+    for (; i + STRIP * VEC <= n; i += STRIP * VEC)
+        softmax_strip(y + i, x + i, factor + i, ld, R, STRIP);
+    for (; i < n; i += VEC) softmax_strip(y + i, x + i, factor + i, ld, R, 1);
 }
 
 void attnfn_columns(AttnFn f, real *y, const real *x, const real *factor, int ld, int R, int n) {
     const size_t stride = (size_t)ld;
-    for (int i = 0; i < n; i += VEC) {
-        const Vec by = vec_load(factor + i, VEC);
-        if (f == ATTN_SOFTMAX) {
-            softmax_column(y + i, x + i, by, stride, R);
-            continue;
-        }
+    if (f == ATTN_SOFTMAX) {
+        softmax_columns(y, x, factor, stride, R, n);
+        return;
+    }
+    for (int i = 0; i < n; i += VEC)
         for (size_t at = (size_t)i; at < (size_t)R * stride; at += stride) {
-            vec_store(y + at, by * vec_load(x + at, VEC), VEC);
+            vec_store(y + at, vec_load(factor + i, VEC) * vec_load(x + at, VEC), VEC);
             vmath_laplace(y + at, y + at, VEC);
         }
-    }
 }
 
 static inline void softmax_column_grad(real *dz, const real *dy, const real *y, size_t ld, int R) {
