@@ -40,7 +40,6 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
         if (!measuring) doc->blocks[i] = b;
     }
     doc->grad = arena_reals(a, n * d);
-    doc->spare = m->conf.norm == NORM_BATCH ? NULL : arena_reals(a, n * d);
     doc->z = arena_reals(a, d);
     doc->dz = arena_reals(a, d);
 }
@@ -54,6 +53,7 @@ void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
     for (int i = 0; i < 2; i++) t->narrow[i] = arena_reals(a, TILE * d);
     attn_scratch_place(&t->attn, a, &attn, m->max_tokens);
     t->x = t->attn.dx;
+    t->dnorm = arena_reals(a, (size_t)m->max_tokens * d);
 }
 
 /* ---- the map of segments ---- */
@@ -293,12 +293,13 @@ static void feed_forward_forward(const Pass *p, Doc *doc, EncoderScratch *t, int
     }
 }
 
-/* After doc->dnorm holds the gradient that the sublayer sends to its input, rows r0..r0+n-1: the
+/* After t->dnorm holds the gradient that the sublayer sends to its input, rows r0..r0+n-1: the
  * residual joins it in post-norm, and it goes back through the norm into doc->grad. */
-static void input_backward(const Pass *p, Doc *doc, int segment, int r0, int n, real *dw) {
+static void input_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, int r0, int n,
+                           real *dw) {
     const Model *m = p->m;
     const int d = m->conf.d;
-    real *restrict grad = rows(doc->grad, r0, d), *restrict dnorm = rows(doc->dnorm, r0, d);
+    real *restrict grad = rows(doc->grad, r0, d), *restrict dnorm = rows(t->dnorm, r0, d);
     if (!m->conf.pre_norm) {
 #pragma omp simd
         for (int i = 0; i < n * d; i++) dnorm[i] += grad[i];
@@ -321,8 +322,8 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
     FOR_TILES (r0, n, N) sublayer_input(norm_again, p, doc, segment, r0, n, rows(t->x, r0, d));
     attn_layer_backward(&l, a, &t->attn, segment == 0 ? doc->stream[0] : t->x);
     for (int i = 0; i < N; i++)
-        memcpy(rows(doc->dnorm, a->order[i], d), rows(t->attn.dx, i, d), (size_t)d * sizeof *dw);
-    FOR_TILES (r0, n, N) input_backward(p, doc, segment, r0, n, dw);
+        memcpy(rows(t->dnorm, a->order[i], d), rows(t->attn.dx, i, d), (size_t)d * sizeof *dw);
+    FOR_TILES (r0, n, N) input_backward(p, doc, t, segment, r0, n, dw);
 }
 
 static void feed_forward_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment,
@@ -339,8 +340,8 @@ static void feed_forward_backward(const Pass *p, Doc *doc, EncoderScratch *t, in
         linear_backward_weight(dw + at->fc2.w, dw + at->fc2.b, dy, d, g, F, n, F, d);
         const real *x = sublayer_input(norm_again, p, doc, segment, r0, n, t->narrow[1]);
         linear_backward_weight(dw + at->fc1.w, dw + at->fc1.b, df, F, x, d, n, d, F);
-        linear_backward_input(rows(doc->dnorm, r0, d), d, df, F, p->w + at->fc1.w, false, n, d, F);
-        input_backward(p, doc, segment, r0, n, dw);
+        linear_backward_input(rows(t->dnorm, r0, d), d, df, F, p->w + at->fc1.w, false, n, d, F);
+        input_backward(p, doc, t, segment, r0, n, dw);
     }
 }
 
@@ -367,43 +368,29 @@ void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment) {
         feed_forward_forward(p, doc, t, segment, j / 2);
 }
 
-static void pool_segment_backward(const Pass *p, Doc *doc, int segment, real *dw) {
+static void pool_segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment,
+                                  real *dw) {
     const int d = p->m->conf.d;
-    const size_t all = (size_t)doc->N * (size_t)d * sizeof(real);
-    memset(doc->grad, 0, all);
-    memset(doc->dnorm, 0, all);
     FOR_TILES (r0, n, doc->N) {
-        real *dnorm = rows(doc->dnorm, r0, d);
+        real *grad = rows(doc->grad, r0, d), *dnorm = t->narrow[0];
+        memset(grad, 0, (size_t)(n * d) * sizeof *grad);
+        memset(dnorm, 0, (size_t)(n * d) * sizeof *dnorm);
         pool_backward(dnorm, doc->dz, (Pooling)p->m->conf.pooling, r0, n, doc->N, d);
-        norm_backward(p, doc, segment - 1, rows(doc->grad, r0, d), dnorm,
-                      rows(input_of(p->m, doc, segment), r0, d), r0, n, dw);
+        norm_backward(p, doc, segment - 1, grad, dnorm, rows(input_of(p->m, doc, segment), r0, d),
+                      r0, n, dw);
     }
-}
-
-/* Batch norm keeps all documents' memory, so dnorm, which must last until the batch's sums are
- * there, is put where nothing is needed any more: for the last segment in grad, which starts there;
- * for others in the segment's output, whose last reader is norm_finish. */
-static void finish_norm(const Pass *p, Doc *doc, int segment) {
-    const bool last = segment == p->m->nsegments - 1;
-    if (p->m->conf.norm != NORM_BATCH) {
-        doc->dnorm = doc->spare;
-        return;
-    }
-    real *output = last ? doc->grad : output_of(p->m, doc, segment);
-    if (!last)
-        norm_finish(p, segment, doc->grad, doc->dnorm, output, doc->dnorm != doc->grad, doc->N);
-    doc->dnorm = output;
 }
 
 void segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, real *dw) {
     const Model *m = p->m;
-    finish_norm(p, doc, segment);
     if (segment == m->nsegments - 1) {
-        pool_segment_backward(p, doc, segment, dw);
+        pool_segment_backward(p, doc, t, segment, dw);
         return;
     }
+    if (m->conf.norm == NORM_BATCH)
+        norm_finish(p, segment, doc->grad, output_of(m, doc, segment), doc->N);
     int j = sublayer_of(m, segment);
     if (j >= 0 && j % 2 == 0) attention_backward(p, doc, t, segment, j / 2, dw);
     if (j >= 0 && j % 2 == 1) feed_forward_backward(p, doc, t, segment, j / 2, dw);
-    if (segment == 0) embedding_backward(p, doc, t, m->conf.pre_norm ? doc->grad : doc->dnorm, dw);
+    if (segment == 0) embedding_backward(p, doc, t, m->conf.pre_norm ? doc->grad : t->dnorm, dw);
 }

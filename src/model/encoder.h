@@ -38,17 +38,15 @@ typedef struct Doc {
     real **mean, **rstd; /* (nnorms) x (N): layer norm; scale norm keeps 1/|x| in rstd */
     BlockActs *blocks;
     real *grad;   /* (N,d) gradient of the stream */
-    real *dnorm;  /* (N,d) gradient of a norm's output */
-    real *spare;  /* (N,d) where dnorm is; with batch norm NULL: it takes a place that is dead by
-                     then */
     real *z, *dz; /* (d) pooled */
 } Doc;
 void doc_place(Doc *doc, Arena *a, const Model *m, int N);
 
 /* A thread's scratch. */
 typedef struct EncoderScratch {
-    real *x; /* (N,d) a sublayer's input, in the tokens' order: the memory of attn.dx, until
-                attn_layer_backward needs that */
+    real *x;     /* (N,d) a sublayer's input, in the tokens' order: the memory of attn.dx, until
+                    attn_layer_backward needs that */
+    real *dnorm; /* (N,d) gradient of a norm's output */
     real *wide[2], *narrow[2]; /* tiles: of the widest layer, of width d */
     AttnScratch attn;
 } EncoderScratch;

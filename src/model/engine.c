@@ -48,13 +48,14 @@ static void place_batch_norm(Engine *e, Arena *a) {
         BatchStats s = {.mean = arena_reals(a, d), .rstd = arena_reals(a, d)};
         if (a->base) e->stats[i] = s;
     }
-    e->stat_sums = arena_reals(a, d);
     e->running = arena_reals(a, 2 * n * d);
+    if (!e->coupled) return;
+    e->moments = arena_reals(a, (size_t)(e->max_batch * e->m->task.per_example) * 2 * d);
 }
 
 static void place(Engine *e, Arena *a) {
     const Model *m = e->m;
-    const size_t B = (size_t)e->max_batch, d = (size_t)m->conf.d, total = m->params.total;
+    const size_t B = (size_t)e->max_batch, total = m->params.total;
     e->wt = arena_reals(a, total);
     fold_place(&e->fold, a, m);
     place_workers(e, a);
@@ -64,7 +65,7 @@ static void place(Engine *e, Arena *a) {
     e->load = arena_take(a, (size_t)e->lanes, sizeof *e->load);
     if (m->conf.norm == NORM_BATCH) place_batch_norm(e, a);
     if (!e->train) return;
-    lanepool_place(&e->pool, a, e->lanes, total > d ? total : d);
+    lanepool_place(&e->pool, a, e->lanes, total);
     if (e->coupled || e->fold.on) e->batch_grads = arena_reals(a, total);
 }
 
@@ -146,6 +147,7 @@ typedef struct Run {
     AttnTap *taps;
     RngKey key;
     double scale;
+    int lanes;
     int segment; /* of a coupled run */
 } Run;
 
@@ -210,26 +212,21 @@ static Doc *coupled_docs(const Run *r, int sample) {
     return r->e->docs + (size_t)sample * (size_t)r->pass.m->task.per_example;
 }
 
-/* One segment forward, adding the rows that it leaves to `sums`. */
-static void forward_lane(void *ctx, int lane, int thread, real *sums) {
+/* Mean and squares (2,d) of a document's rows. */
+static real *moments_of(const Engine *e, const Doc *doc) {
+    return e->moments + (size_t)(doc - e->docs) * 2 * (size_t)e->m->conf.d;
+}
+
+/* One segment forward, and the moments of the rows that it leaves. */
+static void forward_lane(void *ctx, int lane, int thread) {
     const Run *r = ctx;
+    const int d = r->pass.m->conf.d;
     FOR_LANE(i, r->e, lane)
     for (int j = 0; j < r->pass.m->task.per_example; j++) {
         Doc *doc = &coupled_docs(r, r->e->order[i])[j];
+        real *mean = moments_of(r->e, doc);
         segment_forward(&r->pass, doc, &r->e->workers[thread].encoder, r->segment);
-        batchnorm_add_sums(sums, segment_output(&r->pass, doc, r->segment), doc->N,
-                           r->pass.m->conf.d);
-    }
-}
-
-static void squares_lane(void *ctx, int lane, int thread, real *squares) {
-    const Run *r = ctx;
-    (void)thread;
-    FOR_LANE(i, r->e, lane)
-    for (int j = 0; j < r->pass.m->task.per_example; j++) {
-        const Doc *doc = &coupled_docs(r, r->e->order[i])[j];
-        batchnorm_add_squares(squares, segment_output(&r->pass, doc, r->segment),
-                              r->e->stats[r->segment].mean, doc->N, r->pass.m->conf.d);
+        batchnorm_moments(mean, mean + d, segment_output(&r->pass, doc, r->segment), doc->N, d);
     }
 }
 
@@ -256,37 +253,45 @@ static void backward_lane(void *ctx, int lane, int thread, real *dw) {
                          &r->e->workers[thread].encoder, r->segment, dw);
 }
 
-/* running = 0.9 running + 0.1 new, the variance unbiased; a population of one has none. */
-static void update_running(Engine *e, int norm, const real *mean, const real *squares,
-                           double population) {
+/* Of feature j: the mean of all documents' rows; returns the sum of squares around it. */
+static double gather_moments(const Engine *e, int docs, int j, double population, real *mean) {
     const int d = e->m->conf.d;
-    real *rm = e->running + (size_t)norm * 2 * (size_t)d, *rv = rm + d;
-    for (int j = 0; j < d; j++) {
-        rm[j] += (real)BATCH_MOMENTUM * (mean[j] - rm[j]);
-        if (population > 1)
-            rv[j] += (real)BATCH_MOMENTUM * ((real)((double)squares[j] / (population - 1)) - rv[j]);
+    double sum = 0, squares = 0;
+    for (int i = 0; i < docs; i++) sum += e->docs[i].N * (double)moments_of(e, &e->docs[i])[j];
+    *mean = (real)(sum / population);
+    for (int i = 0; i < docs; i++) {
+        const real *of = moments_of(e, &e->docs[i]);
+        const double off = (double)of[j] - (double)*mean;
+        squares += (double)of[d + j] + e->docs[i].N * off * off;
     }
+    return squares;
 }
 
-static void normalise_batch(Run *r, int lanes, double population) {
+/* running = 0.9 running + 0.1 new, the variance unbiased; a population of one has none. */
+static void update_running(const Engine *e, int norm, int j, double mean, double squares,
+                           double population) {
+    real *rm = e->running + (size_t)(norm * 2 * e->m->conf.d + j), *rv = rm + e->m->conf.d;
+    *rm += (real)(BATCH_MOMENTUM * (mean - (double)*rm));
+    if (population > 1) *rv += (real)(BATCH_MOMENTUM * (squares / (population - 1) - (double)*rv));
+}
+
+static void normalise_batch(Run *r, int B, double population) {
     Engine *e = r->e;
-    const size_t d = (size_t)e->m->conf.d;
     BatchStats *s = &e->stats[r->segment];
     const NormAt *at = &e->m->norms[r->segment];
     s->population = population;
     s->dg = e->batch_grads + at->g;
     s->db = e->batch_grads + at->b;
-    memset(e->stat_sums, 0, d * sizeof(real));
-    lanes_sum(&e->pool, lanes, forward_lane, r, e->stat_sums, 0, d);
-    for (size_t j = 0; j < d; j++) s->mean[j] = (real)((double)e->stat_sums[j] / population);
-    memset(e->stat_sums, 0, d * sizeof(real));
-    lanes_sum(&e->pool, lanes, squares_lane, r, e->stat_sums, 0, d);
-    for (size_t j = 0; j < d; j++)
-        s->rstd[j] = (real)(1 / sqrt((double)e->stat_sums[j] / population + BATCH_EPS));
-    update_running(e, r->segment, s->mean, e->stat_sums, population);
+    lanes_run(r->lanes, forward_lane, r);
+    for (int j = 0; j < e->m->conf.d; j++) {
+        const int docs = B * e->m->task.per_example;
+        const double squares = gather_moments(e, docs, j, population, &s->mean[j]);
+        s->rstd[j] = (real)(1 / sqrt(squares / population + BATCH_EPS));
+        update_running(e, r->segment, j, (double)s->mean[j], squares, population);
+    }
 }
 
-static void step_coupled(Run *r, int B, int lanes, real *sums) {
+static void step_coupled(Run *r, int B, real *sums) {
     Engine *e = r->e;
     const Model *m = e->m;
     double population = 0;
@@ -296,12 +301,13 @@ static void step_coupled(Run *r, int B, int lanes, real *sums) {
         for (int j = 0; j < m->task.per_example; j++) population += coupled_docs(r, i)[j].N;
     }
     const int last = m->nsegments - 1;
-    for (r->segment = 0; r->segment < last; r->segment++) normalise_batch(r, lanes, population);
-    lanes_sum(&e->pool, lanes, turn_lane, r, sums, m->segment_at[last], m->segment_at[last + 1]);
-    for (r->segment = last - 1; r->segment >= 0; r->segment--)
-        lanes_sum(&e->pool, lanes, backward_lane, r, sums,
+    for (r->segment = 0; r->segment < last; r->segment++) normalise_batch(r, B, population);
+    lanes_sum(&e->pool, r->lanes, turn_lane, r, sums, m->segment_at[last], m->segment_at[last + 1]);
+    for (r->segment = last - 1; r->segment >= 0; r->segment--) {
+        lanes_sum(&e->pool, r->lanes, backward_lane, r, sums,
                   r->segment ? m->segment_at[r->segment] : e->fold.from,
                   m->segment_at[r->segment + 1]);
+    }
 }
 
 /* The sums of a batch join the gradients of the update; what the folded embedding summed goes
@@ -320,14 +326,14 @@ void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey k
     REQUIRE(e->train && B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
     Run r = {.e = e, .samples = samples, .out = out, .taps = taps, .key = key, .scale = scale};
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, e->m->conf.dropout};
-    const int lanes = deal(e, samples, B);
+    r.lanes = deal(e, samples, B);
     const size_t total = e->m->params.total;
     real *sums = e->batch_grads ? e->batch_grads : grads;
     if (e->batch_grads) memset(sums, 0, total * sizeof *sums);
     if (e->coupled)
-        step_coupled(&r, B, lanes, sums);
+        step_coupled(&r, B, sums);
     else
-        lanes_sum(&e->pool, lanes, train_lane, &r, sums, e->fold.from, total);
+        lanes_sum(&e->pool, r.lanes, train_lane, &r, sums, e->fold.from, total);
     if (e->batch_grads) add_batch(e, grads);
 }
 

@@ -50,7 +50,7 @@ typedef struct Engine {
     Doc *docs; /* (max_batch * per_example) */
     Arena docs_memory;
     BatchStats *stats; /* (nnorms) */
-    real *stat_sums;   /* (d) */
+    real *moments;     /* (max_batch * per_example,2,d) of each document's rows */
     real *running; /* (nnorms,2,d) running statistics of the update at hand, not yet committed */
 } Engine;
 

@@ -36,12 +36,11 @@ void norm_backward(const Pass *p, const Doc *doc, int index, real *dx, const rea
     else if (p->m->conf.norm == NORM_SCALE)
         scalenorm_backward(dx, dg, dy, x, doc->rstd[index] + r0, *g, SCALE_EPS, n, d);
     else
-        batchnorm_backward_params(dg, db, dy, x, p->stats[index].mean, p->stats[index].rstd, n, d);
+        batchnorm_backward(dx, dg, db, dy, x, p->stats[index].mean, p->stats[index].rstd, g, n, d);
 }
 
-void norm_finish(const Pass *p, int index, real *dx, const real *dy, const real *x, bool add,
-                 int n) {
+void norm_finish(const Pass *p, int index, real *dx, const real *x, int n) {
     const BatchStats *s = &p->stats[index];
-    batchnorm_backward_input(dx, dy, x, s->mean, s->rstd, p->w + p->m->norms[index].g, s->dg, s->db,
-                             s->population, add, n, p->m->conf.d);
+    batchnorm_finish(dx, x, s->mean, s->rstd, p->w + p->m->norms[index].g, s->dg, s->db,
+                     s->population, n, p->m->conf.d);
 }

@@ -106,58 +106,76 @@ void scalenorm_backward(real *dx, real *dg, const real *dy, const real *x, const
     *dg += (real)sum;
 }
 
-void batchnorm_add_sums(real *restrict sums, const real *restrict x, int rows, int d) {
-    for (int r = 0; r < rows; r++)
-#pragma omp simd
-        for (int j = 0; j < d; j++) sums[j] += x[(size_t)r * (size_t)d + (size_t)j];
-}
+/* ---- batch norm ---- */
 
-void batchnorm_add_squares(real *restrict squares, const real *restrict x,
-                           const real *restrict mean, int rows, int d) {
-    for (int r = 0; r < rows; r++) {
-        const real *xr = row_of(x, r, d);
-#pragma omp simd
-        for (int j = 0; j < d; j++) squares[j] += (xr[j] - mean[j]) * (xr[j] - mean[j]);
+/* Down a strip of columns, as wide as a vector; two sums, because one would wait for each addition.
+ */
+static inline Vec strip_mean(const real *x, int rows, size_t d, int left) {
+    Vec even = {0}, odd = {0};
+    for (int r = 0; r + 1 < rows; r += 2, x += 2 * d) {
+        even += vec_load(x, left);
+        odd += vec_load(x + d, left);
     }
+    if (rows % 2) even += vec_load(x, left);
+    return (even + odd) * (1 / (real)rows);
 }
 
-void batchnorm_apply(real *y, const real *x, const real *restrict mean, const real *restrict rstd,
-                     const real *restrict g, const real *restrict b, int rows, int d) {
-    for (int r = 0; r < rows; r++) {
-        const real *xr = row_of(x, r, d);
-        real *yr = y + (size_t)r * (size_t)d;
-#pragma omp simd
-        for (int j = 0; j < d; j++) yr[j] = g[j] * ((xr[j] - mean[j]) * rstd[j]) + b[j];
+static inline Vec strip_squares(const real *x, Vec mean, int rows, size_t d, int left) {
+    Vec even = {0}, odd = {0};
+    for (int r = 0; r + 1 < rows; r += 2, x += 2 * d) {
+        const Vec a = vec_load(x, left) - mean, b = vec_load(x + d, left) - mean;
+        even += a * a;
+        odd += b * b;
     }
+    const Vec last = rows % 2 ? vec_load(x, left) - mean : (Vec){0};
+    return even + odd + last * last;
 }
 
-void batchnorm_backward_params(real *restrict dg, real *restrict db, const real *restrict dy,
-                               const real *restrict x, const real *restrict mean,
-                               const real *restrict rstd, int rows, int d) {
-    for (int r = 0; r < rows; r++) {
-        const real *xr = row_of(x, r, d), *dyr = row_of(dy, r, d);
-#pragma omp simd
-        for (int j = 0; j < d; j++) {
-            dg[j] += dyr[j] * ((xr[j] - mean[j]) * rstd[j]);
-            db[j] += dyr[j];
-        }
-    }
+static inline void strip_moments(real *mean, real *squares, const real *x, int rows, size_t d,
+                                 int left) {
+    const Vec m = strip_mean(x, rows, d, left);
+    vec_store(mean, m, left);
+    vec_store(squares, strip_squares(x, m, rows, d, left), left);
 }
 
-void batchnorm_backward_input(real *dx, const real *dy, const real *restrict x,
-                              const real *restrict mean, const real *restrict rstd,
-                              const real *restrict g, const real *restrict dg,
-                              const real *restrict db, double population, bool add, int rows,
-                              int d) {
+void batchnorm_moments(real *mean, real *squares, const real *x, int rows, int d) {
+    EACH_VEC(d, strip_moments(mean + i, squares + i, x + i, rows, (size_t)d, left));
+}
+
+static inline Vec distance(const real *x, const real *mean, const real *rstd, int left) {
+    return (vec_load(x, left) - vec_load(mean, left)) * vec_load(rstd, left);
+}
+
+void batchnorm_apply(real *y, const real *x, const real *mean, const real *rstd, const real *g,
+                     const real *b, int rows, int d) {
+    for (int r = 0; r < rows; r++, x += d, y += d)
+        EACH_VEC(d, {
+            const Vec xhat = distance(x + i, mean + i, rstd + i, left);
+            vec_store(y + i, vec_load(g + i, left) * xhat + vec_load(b + i, left), left);
+        });
+}
+
+void batchnorm_backward(real *dx, real *dg, real *db, const real *dy, const real *x,
+                        const real *mean, const real *rstd, const real *g, int rows, int d) {
+    for (int r = 0; r < rows; r++, x += d, dy += d, dx += d)
+        EACH_VEC(d, {
+            const Vec v = vec_load(dy + i, left);
+            const Vec xhat = distance(x + i, mean + i, rstd + i, left);
+            const Vec scale = vec_load(g + i, left) * vec_load(rstd + i, left);
+            vec_store(dx + i, vec_load(dx + i, left) + scale * v, left);
+            vec_store(dg + i, vec_load(dg + i, left) + v * xhat, left);
+            vec_store(db + i, vec_load(db + i, left) + v, left);
+        });
+}
+
+void batchnorm_finish(real *dx, const real *x, const real *mean, const real *rstd, const real *g,
+                      const real *dg, const real *db, double population, int rows, int d) {
     const real share = (real)(1 / population);
-    for (int r = 0; r < rows; r++) {
-        const real *xr = row_of(x, r, d), *dyr = row_of(dy, r, d);
-        real *dxr = dx + (size_t)r * (size_t)d;
-#pragma omp simd
-        for (int j = 0; j < d; j++) {
-            const real xhat = (xr[j] - mean[j]) * rstd[j];
-            const real step = g[j] * rstd[j] * (dyr[j] - share * (db[j] + xhat * dg[j]));
-            dxr[j] = add ? dxr[j] + step : step;
-        }
-    }
+    for (int r = 0; r < rows; r++, x += d, dx += d)
+        EACH_VEC(d, {
+            const Vec xhat = distance(x + i, mean + i, rstd + i, left);
+            const Vec shared = vec_load(db + i, left) + xhat * vec_load(dg + i, left);
+            const Vec scale = share * vec_load(g + i, left) * vec_load(rstd + i, left);
+            vec_store(dx + i, vec_load(dx + i, left) - scale * shared, left);
+        });
 }

@@ -37,22 +37,20 @@ void scalenorm_backward(real *dx, real *dg, const real *dy, const real *x, const
 /* Batch norm (Ioffe, Szegedy 2015, arXiv:1502.03167) couples all tokens of a batch, so it comes in
  * parts that are called for each sequence, with sums over the batch between them.
  *
- * sums (d) += sum over rows of x;   squares (d) += sum over rows of (x - mean)^2. */
-void batchnorm_add_sums(real *sums, const real *x, int R, int d);
-void batchnorm_add_squares(real *squares, const real *x, const real *mean, int R, int d);
+ * One sequence's own: mean (d) of the rows of x, squares (d): the sum of (x - that mean)^2. The sum
+ * of squares around another mean m is R (mean - m)^2 more. R > 0. */
+void batchnorm_moments(real *mean, real *squares, const real *x, int R, int d);
 
 /* y = g (x - mean) rstd + b, per feature. mean, rstd, g, b (d). */
 void batchnorm_apply(real *y, const real *x, const real *mean, const real *rstd, const real *g,
                      const real *b, int R, int d);
 
-/* dg += sum over rows of dy xhat, db += sum over rows of dy. */
-void batchnorm_backward_params(real *dg, real *db, const real *dy, const real *x, const real *mean,
-                               const real *rstd, int R, int d);
-
-/* dx = g rstd (dy - (db + xhat dg) / population), or dx += with `add`; dg and db are sums over the
- * whole batch. dx may be dy. */
-void batchnorm_backward_input(real *dx, const real *dy, const real *x, const real *mean,
-                              const real *rstd, const real *g, const real *dg, const real *db,
-                              double population, bool add, int R, int d);
+/* dx += g rstd dy, dg += sum over rows of dy xhat, db += sum over rows of dy; and when dg and db
+ * are sums over the whole batch, what all rows share of them: dx -= g rstd (db + xhat dg) /
+ * population. dx must not alias dy. */
+void batchnorm_backward(real *dx, real *dg, real *db, const real *dy, const real *x,
+                        const real *mean, const real *rstd, const real *g, int R, int d);
+void batchnorm_finish(real *dx, const real *x, const real *mean, const real *rstd, const real *g,
+                      const real *dg, const real *db, double population, int R, int d);
 
 #endif

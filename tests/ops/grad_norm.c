@@ -129,28 +129,27 @@ static void scale(void **state) {
 static void batch_fwd(void *ctx) {
     Norm *o = ctx;
     const int d = o->d;
+    real *own = reals(2 * d * o->documents), *at = own;
     memset(o->mean, 0, (size_t)d * sizeof(real));
     memset(o->rstd, 0, (size_t)d * sizeof(real));
-    FOR_DOCUMENTS(at, n, o) batchnorm_add_sums(o->mean, o->x->x + at * d, n, d);
-    for (int j = 0; j < d; j++) o->mean[j] /= (real)o->rows;
-    FOR_DOCUMENTS(at, n, o) batchnorm_add_squares(o->rstd, o->x->x + at * d, o->mean, n, d);
+    FOR_DOCUMENTS(row, n, o) {
+        batchnorm_moments(at, at + d, o->x->x + row * d, n, d);
+        for (int j = 0; j < d; j++) o->mean[j] += at[j] * (real)n / (real)o->rows;
+        at += 2 * d;
+    }
+    at = own;
+    FOR_DOCUMENTS(row, n, o) {
+        for (int j = 0; j < d; j++) {
+            const real off = at[j] - o->mean[j];
+            o->rstd[j] += at[d + j] + (real)n * off * off;
+        }
+        at += 2 * d;
+    }
     for (int j = 0; j < d; j++)
         o->rstd[j] = (real)(1 / sqrt((double)(o->rstd[j] / (real)o->rows + o->eps)));
-    FOR_DOCUMENTS(at, n, o)
-    batchnorm_apply(o->y->x + at * d, o->x->x + at * d, o->mean, o->rstd, o->g->x, o->b->x, n, d);
-}
-
-/* Once by adding, once by writing over what dy held: they must be the same. */
-static void input_of_document(const Norm *o, real *dx, const real *dy, const real *x, int n) {
-    real *over = reals(n * o->d);
-    memcpy(over, dy, (size_t)(n * o->d) * sizeof *over);
-    batchnorm_backward_input(over, over, x, o->mean, o->rstd, o->g->x, o->dg, o->db, o->rows, false,
-                             n, o->d);
-    for (int i = 0; i < n * o->d; i++) over[i] += dx[i];
-    batchnorm_backward_input(dx, dy, x, o->mean, o->rstd, o->g->x, o->dg, o->db, o->rows, true, n,
-                             o->d);
-    for (int i = 0; i < n * o->d; i++) assert_true(fabs((double)(over[i] - dx[i])) < 1e-12);
-    free(over);
+    FOR_DOCUMENTS(row, n, o)
+    batchnorm_apply(o->y->x + row * d, o->x->x + row * d, o->mean, o->rstd, o->g->x, o->b->x, n, d);
+    free(own);
 }
 
 static void batch_bwd(void *ctx) {
@@ -159,10 +158,11 @@ static void batch_bwd(void *ctx) {
     memset(o->dg, 0, (size_t)d * sizeof(real));
     memset(o->db, 0, (size_t)d * sizeof(real));
     FOR_DOCUMENTS(at, n, o)
-    batchnorm_backward_params(o->dg, o->db, o->y->dx + at * d, o->x->x + at * d, o->mean, o->rstd,
-                              n, d);
+    batchnorm_backward(o->x->dx + at * d, o->dg, o->db, o->y->dx + at * d, o->x->x + at * d,
+                       o->mean, o->rstd, o->g->x, n, d);
     FOR_DOCUMENTS(at, n, o)
-    input_of_document(o, o->x->dx + at * d, o->y->dx + at * d, o->x->x + at * d, n);
+    batchnorm_finish(o->x->dx + at * d, o->x->x + at * d, o->mean, o->rstd, o->g->x, o->dg, o->db,
+                     o->rows, n, d);
     for (int j = 0; j < d; j++) o->g->dx[j] += o->dg[j], o->b->dx[j] += o->db[j];
 }
 
