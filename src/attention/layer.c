@@ -12,21 +12,28 @@ enum { TILE = 256 };
 
 static real *rows(real *x, int r0, int d) { return x + (size_t)r0 * (size_t)d; }
 
-void attn_acts_place(AttnActs *a, Arena *memory, const AttnLayer *l, int N) {
+void attn_acts_place(AttnActs *a, Arena *memory, const AttnLayer *l, int N, bool keep) {
     const size_t all = (size_t)N * (size_t)l->d, saved = l->mech->needs(l->self, N).saved;
-    real **const rows[4] = {&a->q, &a->k, &a->v, &a->r};
     a->N = N;
-    for (int i = 0; i < 4; i++) *rows[i] = arena_reals(memory, all);
+    for (int i = 0; i < 3; i++) a->qkv[i] = keep ? arena_reals(memory, all) : NULL;
+    a->r = arena_reals(memory, all);
     a->order = arena_ints(memory, (size_t)N);
     a->saved = (Arena){arena_take(memory, saved, 1), 0, saved};
 }
 
-void attn_scratch_place(AttnScratch *t, Arena *memory, const AttnLayer *l, int N) {
+void attn_scratch_place(AttnScratch *t, Arena *memory, const AttnLayer *l, int N, bool keep) {
+    const size_t all = (size_t)N * (size_t)l->d;
     const AttnNeeds needs = l->mech->needs(l->self, N);
     const size_t most = needs.forward > needs.backward ? needs.forward : needs.backward;
     real **const rows[6] = {&t->x, &t->dx, &t->dr, &t->dq, &t->dk, &t->dv};
-    for (int i = 0; i < 6; i++) *rows[i] = arena_reals(memory, (size_t)N * (size_t)l->d);
+    for (int i = 0; i < 6; i++) *rows[i] = arena_reals(memory, all);
+    for (int i = 0; i < 3; i++) t->qkv[i] = keep ? NULL : arena_reals(memory, all);
     t->mech = (Arena){arena_take(memory, most, 1), 0, most};
+}
+
+/* Where the query, key or value (0, 1, 2) is. */
+static real *projected(const AttnActs *a, const AttnScratch *t, int i) {
+    return a->qkv[i] ? a->qkv[i] : t->qkv[i];
 }
 
 AttnCall attn_layer_call(const AttnLayer *l, const AttnActs *a, const AttnScratch *t,
@@ -34,9 +41,9 @@ AttnCall attn_layer_call(const AttnLayer *l, const AttnActs *a, const AttnScratc
     AttnCall c = {.N = a->N,
                   .held = a->held,
                   .X = x,
-                  .Q = a->q,
-                  .K = a->k,
-                  .V = a->v,
+                  .Q = projected(a, t, 0),
+                  .K = projected(a, t, 1),
+                  .V = projected(a, t, 2),
                   .R = a->r,
                   .q = l->q,
                   .k = l->k,
@@ -72,16 +79,20 @@ void attn_layer_choose(const AttnLayer *l, AttnActs *a, const AttnScratch *t, At
     c->X = ordered(a, t, c->X, l->d);
 }
 
-void attn_layer_forward(const AttnLayer *l, AttnActs *a, const AttnScratch *t, const real *x) {
+/* q, key and v from x in the mechanism's order. */
+static void project(const AttnLayer *l, const AttnActs *a, const AttnScratch *t, const real *x) {
     const int d = l->d;
     const AttnLinear *const at[3] = {&l->q, &l->k, &l->v};
-    real *const to[3] = {a->q, a->k, a->v};
-    AttnCall c = attn_layer_call(l, a, t, x);
-    attn_layer_choose(l, a, t, &c);
     FOR_HELD (r0, n, a)
         for (int i = 0; i < 3; i++)
-            linear_forward(rows(to[i], r0, d), d, c.X + (size_t)r0 * (size_t)d, d, at[i]->wt,
-                           at[i]->b, NULL, n, d, d);
+            linear_forward(rows(projected(a, t, i), r0, d), d, x + (size_t)r0 * (size_t)d, d,
+                           at[i]->wt, at[i]->b, NULL, n, d, d);
+}
+
+void attn_layer_forward(const AttnLayer *l, AttnActs *a, const AttnScratch *t, const real *x) {
+    AttnCall c = attn_layer_call(l, a, t, x);
+    attn_layer_choose(l, a, t, &c);
+    project(l, a, t, c.X);
     l->mech->forward(l->self, &c);
 }
 
@@ -122,6 +133,7 @@ void attn_layer_backward(const AttnLayer *l, const AttnActs *a, const AttnScratc
     real *const grads[3] = {t->dq, t->dk, t->dv};
     AttnCall c = attn_layer_call(l, a, t, ordered(a, t, x, d));
     attn_layer_gradients(l, t, &c);
+    if (!a->qkv[0]) project(l, a, t, c.X);
     memset(t->dx, 0, (size_t)a->N * (size_t)d * sizeof *t->dx);
     for (int i = 0; i < 3; i++) memset(grads[i], 0, (size_t)a->held * (size_t)d * sizeof *t->dq);
     l->mech->backward(l->self, &c);

@@ -16,22 +16,24 @@ typedef struct AttnLayer {
 
 /* What a document keeps from forward to backward. */
 typedef struct AttnActs {
-    real *q, *k, *v; /* (held,d), see AttnCall */
-    real *r;         /* (N,d) */
-    int *order;      /* (N) the token of each row */
+    real *qkv[3]; /* (held,d) each, see AttnCall; NULL: made again in backward */
+    real *r;      /* (N,d) */
+    int *order;   /* (N) the token of each row */
     int N, held;
     RngKey key; /* of the mechanism's draws */
     AttnTap *tap;
     Arena saved; /* the mechanism's */
 } AttnActs;
-void attn_acts_place(AttnActs *a, Arena *memory, const AttnLayer *l, int N);
+/* keep: q, k and v too. Of many documents at once, which no cache holds, it is quicker not to. */
+void attn_acts_place(AttnActs *a, Arena *memory, const AttnLayer *l, int N, bool keep);
 
 typedef struct AttnScratch {
     real *x, *dx;            /* (N,d) the input in the mechanism's order, and its gradient */
     real *dr, *dq, *dk, *dv; /* (N,d), (held,d) */
+    real *qkv[3];            /* (held,d) for documents that do not keep them */
     Arena mech;
 } AttnScratch;
-void attn_scratch_place(AttnScratch *t, Arena *memory, const AttnLayer *l, int N);
+void attn_scratch_place(AttnScratch *t, Arena *memory, const AttnLayer *l, int N, bool keep);
 
 /* Up to rows of the output on x (N,d), in the mechanism's order. */
 void attn_layer_forward(const AttnLayer *l, AttnActs *a, const AttnScratch *t, const real *x);

@@ -160,16 +160,18 @@ static void open_projections(Attention *o, GradCase *c) {
     }
 }
 
-/* Measures, then places. */
+/* Measures, then places. Of an odd number of tokens q, k and v are kept, of an even one made again.
+ */
 static void open_memory(Attention *o, int N) {
+    const bool keep = N % 2;
     for (int i = 0; i < 2; i++) {
         Arena *const all[2] = {&o->kept, &o->passing};
         for (int j = 0; j < 2; j++) {
             const size_t bytes = all[j]->used;
             *all[j] = i ? (Arena){block(bytes), 0, bytes} : (Arena){0};
         }
-        attn_acts_place(&o->acts, &o->kept, &o->layer, N);
-        attn_scratch_place(&o->scratch, &o->passing, &o->layer, N);
+        attn_acts_place(&o->acts, &o->kept, &o->layer, N, keep);
+        attn_scratch_place(&o->scratch, &o->passing, &o->layer, N, keep);
     }
 }
 
