@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "ops/vec.h"
+
 #ifdef REAL_DOUBLE
 typedef uint64_t Bits;
 #else
@@ -13,7 +15,7 @@ enum { BITS = 8 * sizeof(Bits), DIGIT = 8, BUCKETS = 1 << DIGIT };
 
 void cluster_place(ClusterScratch *s, Arena *a, int N) {
     for (int i = 0; i < 2; i++) {
-        s->keys[i] = arena_take(a, (size_t)N, sizeof(Bits));
+        s->keys[i] = arena_take(a, (size_t)(N + VEC), sizeof(Bits));
         s->items[i] = arena_ints(a, (size_t)N);
     }
     s->count = arena_ints(a, BUCKETS);
@@ -59,14 +61,19 @@ static void radix_sort(const ClusterScratch *s, int n) {
  * radix sort spends on its buckets. */
 enum { FEW = 256 };
 
+/* A vector of keys at once: of keys before theirs, equal ones count too. */
 static void rank_sort(const ClusterScratch *s, int n) {
-    const Bits *restrict keys = s->keys[0];
-    for (int i = 0; i < n; i++) {
-        const Bits key = keys[i];
-        Bits rank = 0;
-#pragma omp simd reduction(+ : rank)
-        for (int j = 0; j < n; j++) rank += (keys[j] < key) | ((keys[j] == key) & (j < i));
-        s->items[1][rank] = s->items[0][i];
+    const Bits *keys = s->keys[0];
+    for (int i0 = 0; i0 < n; i0 += VEC) {
+        const int end = i0 + VEC < n ? i0 + VEC : n;
+        VecBits key, place = {0}, rank = {0};
+        memcpy(&key, keys + i0, sizeof key);
+        for (int i = 0; i < VEC; i++) place[i] = (Bits)(i0 + i);
+        for (int j = 0; j < i0; j++) rank -= (VecBits)(keys[j] <= key);
+        for (int j = i0; j < end; j++)
+            rank -= (VecBits)(keys[j] < key) | ((VecBits)(keys[j] == key) & (VecBits)(j < place));
+        for (int j = end; j < n; j++) rank -= (VecBits)(keys[j] < key);
+        for (int i = i0; i < end; i++) s->items[1][rank[i - i0]] = s->items[0][i];
     }
 }
 
