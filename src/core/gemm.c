@@ -10,6 +10,7 @@
 #include "core/gemm.h"
 
 #include <cblas.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #ifdef HAVE_XSMM
@@ -62,30 +63,35 @@ enum { MAX_SIDE = 1024, ROW_BLOCK = 128, DEPTH_BLOCK = 256 };
 
 /* Row-major C = op(A) B is column-major C^T = B^T op(A)^T: libxsmm's first matrix is our B, its m
  * our N. */
-static XSMM_KERNEL generate(const int s[7]) {
-    const int flags = s[6] & 1 ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
-    const real one = 1, beta = s[6] & 2 ? 1 : 0;
-    return XSMM_DISPATCH(s[1], s[0], s[2], &s[4], &s[3], &s[5], &one, &beta, &flags, NULL);
+static XSMM_KERNEL generate(int M, int N, int K, int lda, int ldb, int ldc, bool a_transposed,
+                            bool add) {
+    const int flags = a_transposed ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
+    const real one = 1, beta = add ? 1 : 0;
+    return XSMM_DISPATCH(N, M, K, &ldb, &lda, &ldc, &one, &beta, &flags, NULL);
 }
 
+static uint64_t pair(int high, int low) { return (uint64_t)(unsigned)high << 32 | (unsigned)low; }
+
 /* Every thread remembers the kernels that it used last: libxsmm's own registry costs as much as
- * the smallest products. */
+ * the smallest products. K is at most MAX_SIDE. */
 static XSMM_KERNEL kernel(int M, int N, int K, int lda, int ldb, int ldc, bool a_transposed,
                           bool add) {
     enum { SLOTS = 256 };
     static _Thread_local struct {
-        int shape[7];
+        uint64_t shape[3];
         XSMM_KERNEL f;
     } memory[SLOTS];
-    const int shape[7] = {M, N, K, lda, ldb, ldc, a_transposed + 2 * add};
-    unsigned hash = 0;
-    for (int i = 0; i < 7; i++) hash = (hash ^ (unsigned)shape[i]) * 0x9E3779B1u;
-    const unsigned at = hash >> 24;
-    if (memcmp(memory[at].shape, shape, sizeof shape) != 0) {
-        memcpy(memory[at].shape, shape, sizeof shape);
-        memory[at].f = generate(shape);
+    const uint64_t mn = pair(M, N), k = pair(4 * K + 2 * add + a_transposed, lda),
+                   ld = pair(ldb, ldc);
+    const uint64_t hash =
+        mn * 0x9E3779B97F4A7C15u + k * 0xC2B2AE3D27D4EB4Fu + ld * 0x165667B19E3779F9u;
+    uint64_t *shape = memory[hash >> 56].shape;
+    XSMM_KERNEL *f = &memory[hash >> 56].f;
+    if (shape[0] != mn || shape[1] != k || shape[2] != ld) {
+        shape[0] = mn, shape[1] = k, shape[2] = ld;
+        *f = generate(M, N, K, lda, ldb, ldc, a_transposed, add);
     }
-    return memory[at].f;
+    return *f;
 }
 
 /* The next block of a dimension with `left` to go: whole blocks, then powers of two. */
