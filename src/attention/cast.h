@@ -80,14 +80,15 @@ void cast_place_saved(Saved *v, const Cast *s, Arena *a, int N);
 
 /* For clusters. */
 typedef struct ChooseScratch {
-    real *table, *bias; /* (h,C,d), (h,C): see cast_fold */
-    real *turned;       /* (d,BLOCK) a block of tokens, transposed */
-    real *aq, *ak;      /* scores in the tokens' order */
-    real *phi, *sig;    /* (blocks) */
-    real *fq, *fk;      /* (C,BLOCK) f of a block and head */
-    real *sum;          /* (C,BLOCK) a block of affinities */
-    real *affinity;     /* (C,blocks BLOCK) */
-    int *row;           /* (N) where in its order a token goes */
+    real *table[2];  /* (h,C,d), of queries and of keys: see cast_fold */
+    real *bias[2];   /* (h,C) */
+    real *turned;    /* (d,BLOCK) a block of tokens, transposed */
+    real *aq, *ak;   /* scores in the tokens' order */
+    real *phi, *sig; /* (blocks) */
+    real *fq, *fk;   /* (C,BLOCK) f of a block and head */
+    real *sum;       /* (C,BLOCK) a block of affinities */
+    real *affinity;  /* (C,blocks BLOCK) */
+    int *row;        /* (N) where in its order a token goes */
     ClusterScratch clusters;
 } ChooseScratch;
 void cast_place_choose(ChooseScratch *t, const Cast *s, Arena *a, int N);

@@ -9,8 +9,10 @@
 
 void cast_place_choose(ChooseScratch *t, const Cast *s, Arena *a, int N) {
     const size_t C = (size_t)s->clusters, rows = (size_t)s->shape.h * C, n = cast_token_reals(N);
-    t->table = arena_reals(a, rows * (size_t)s->shape.d);
-    t->bias = arena_reals(a, rows);
+    for (int i = 0; i < 2; i++) {
+        t->table[i] = arena_reals(a, rows * (size_t)s->shape.d);
+        t->bias[i] = arena_reals(a, rows);
+    }
     t->turned = arena_reals(a, (size_t)s->shape.d * BLOCK);
     t->aq = arena_reals(a, rows * n);
     t->ak = arena_reals(a, rows * n);
@@ -80,22 +82,31 @@ static void scores(real *to, ChooseScratch *t, const Cast *s, const real *x, con
     }
 }
 
-/* The same of x = X W^T + b, from X, all heads at once. */
-static void folded_scores(real *to, ChooseScratch *t, const Cast *s, const AttnLinear *p,
-                          const AttnCall *c) {
-    const int d = s->shape.d, e = s->shape.e, C = s->clusters, rows = s->shape.h * C;
-    const real *S = c->w[SURROGATE];
-    cast_fold(t->table, s, S, p->w);
-    for (int r = 0; r < rows; r++) {
+/* Table and bias for scores of x = X W^T + b. */
+static void score_table(real *table, real *bias, const Cast *s, const real *S,
+                        const AttnLinear *p) {
+    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
+    cast_fold(table, s, S, p->w);
+    for (int r = 0; r < s->shape.h * C; r++) {
         const int head = r / C;
-        t->bias[r] = vec_dot(S + r % C * d + head * e, p->b + head * e, e);
+        bias[r] = vec_dot(S + r % C * d + head * e, p->b + head * e, e);
     }
+}
+
+/* The same of queries and keys from X, all heads at once. */
+static void folded_scores(ChooseScratch *t, const Cast *s, const AttnCall *c) {
+    const int d = s->shape.d, rows = s->shape.h * s->clusters;
+    real *const to[2] = {t->aq, t->ak};
+    score_table(t->table[0], t->bias[0], s, c->w[SURROGATE], &c->q);
+    score_table(t->table[1], t->bias[1], s, c->w[SURROGATE], &c->k);
     EACH_BLOCK (b, c->N, c->N) {
-        real *block = cast_scores_of(to, s, b, 0);
-        for (int r = 0; r < rows; r++)
-            for (int i = 0; i < BLOCK; i++) block[r * BLOCK + i] = t->bias[r];
         cast_turn(t->turned, c->X, b, d);
-        gemm_nn(block, BLOCK, t->table, d, t->turned, BLOCK, rows, BLOCK, d, true);
+        for (int i = 0; i < 2; i++) {
+            real *block = cast_scores_of(to[i], s, b, 0);
+            for (int r = 0; r < rows; r++)
+                for (int j = 0; j < BLOCK; j++) block[r * BLOCK + j] = t->bias[i][r];
+            gemm_nn(block, BLOCK, t->table[i], d, t->turned, BLOCK, rows, BLOCK, d, true);
+        }
     }
 }
 
@@ -231,8 +242,7 @@ int cast_choose(const void *self, AttnCall *call, int *order) {
     cast_place_saved(&v, s, &call->saved, N);
     cast_place_choose(&t, s, &call->scratch, N);
     gate(&t, &v, s, call);
-    folded_scores(t.aq, &t, s, &call->q, call);
-    folded_scores(t.ak, &t, s, &call->k, call);
+    folded_scores(&t, s, call);
     cluster(&v, &t, s, t.aq, call);
     const int held = order_tokens(order, &t, s, &v, N, k);
     keep_tokens(&v, &t, s, order, held, N);
