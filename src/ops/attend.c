@@ -194,19 +194,19 @@ static void laplace_tile(real *s, const Tile *t) {
 void attend_forward(const AttendPack *p, int head, real *lse, AttnFn f) {
     const int n = p->n, d = p->d, e = p->e;
     real *m = p->stats, *l = m + ROWS, *shrink = l + ROWS;
-    Tile t = {.ld = KEYS};
+    Tile t = {.ld = min_int(KEYS, p->np)};
     for (int r0 = 0; r0 < n; r0 += ROWS) {
         tile_rows_at(&t, r0, ROWS, n);
         real *o = at(p, p->o, r0, head);
-        for (int j0 = 0; j0 < n; j0 += KEYS) {
+        for (int j0 = 0; j0 < n; j0 += t.ld) {
             tile_keys_at(&t, j0, n);
-            gemm_nn(p->tile, KEYS, at(p, p->q, r0, head), d, transposed(p, p->kt, j0, head), p->np,
+            gemm_nn(p->tile, t.ld, at(p, p->q, r0, head), d, transposed(p, p->kt, j0, head), p->np,
                     t.rp, t.kp, e, false);
             if (f == ATTN_SOFTMAX)
                 online_softmax(p->tile, &t, m, l, shrink, o, d, e);
             else
                 laplace_tile(p->tile, &t);
-            gemm_nn(o, d, p->tile, KEYS, at(p, p->v, j0, head), d, t.rp, e, t.kp, j0 > 0);
+            gemm_nn(o, d, p->tile, t.ld, at(p, p->v, j0, head), d, t.rp, e, t.kp, j0 > 0);
         }
         if (f == ATTN_SOFTMAX) finish_rows(o, lse + r0, m, l, t.rows, d, e);
     }
