@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/linear.h"
+#include "ops/vec.h"
 
 enum { TILE = 256 };
 
@@ -64,7 +65,7 @@ void attn_layer_gradients(const AttnLayer *l, const AttnScratch *t, AttnCall *c)
 /* x in the mechanism's order. */
 static const real *ordered(const AttnActs *a, const AttnScratch *t, const real *x, int d) {
     for (int i = 0; i < a->N; i++)
-        memcpy(rows(t->x, i, d), x + (size_t)a->order[i] * (size_t)d, (size_t)d * sizeof *x);
+        vec_copy(rows(t->x, i, d), x + (size_t)a->order[i] * (size_t)d, d);
     return t->x;
 }
 

@@ -6,6 +6,7 @@
 #include "ops/dropout.h"
 #include "ops/embed.h"
 #include "ops/linear.h"
+#include "ops/vec.h"
 #include "ops/vmath.h"
 
 enum { TILE = 256 };
@@ -244,11 +245,12 @@ static void drop_token(const Pass *p, const Doc *doc, int layer, real *row, int 
 static void put_output(const Pass *p, const Doc *doc, int layer, real *out, const real *residual,
                        real *y, const int *tokens, int n) {
     const int d = p->m->conf.d;
-    for (int j = 0; j < n; j++) {
+    for (int j = 0; j < n; j++, y += d) {
         const size_t at = (size_t)tokens[j] * (size_t)d;
-        drop_token(p, doc, layer, y + j * d, tokens[j]);
-#pragma omp simd
-        for (int i = 0; i < d; i++) out[at + (size_t)i] = residual[at + (size_t)i] + y[j * d + i];
+        const real *base = residual + at;
+        drop_token(p, doc, layer, y, tokens[j]);
+        EACH_VEC(d,
+                 vec_store(out + at + i, vec_load(base + i, left) + vec_load(y + i, left), left));
     }
 }
 
@@ -256,7 +258,7 @@ static void take_gradient(const Pass *p, const Doc *doc, int layer, real *dy, co
                           int n) {
     const int d = p->m->conf.d;
     for (int j = 0; j < n; j++) {
-        memcpy(dy + j * d, rows(doc->grad, tokens[j], d), (size_t)d * sizeof *dy);
+        vec_copy(dy + j * d, rows(doc->grad, tokens[j], d), d);
         drop_token(p, doc, layer, dy + j * d, tokens[j]);
     }
 }
@@ -327,8 +329,7 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
     }
     FOR_TILES (r0, n, N) sublayer_input(norm_again, p, doc, segment, r0, n, rows(t->x, r0, d));
     attn_layer_backward(&l, a, &t->attn, segment == 0 ? doc->stream[0] : t->x);
-    for (int i = 0; i < N; i++)
-        memcpy(rows(t->dnorm, a->order[i], d), rows(t->attn.dx, i, d), (size_t)d * sizeof *dw);
+    for (int i = 0; i < N; i++) vec_copy(rows(t->dnorm, a->order[i], d), rows(t->attn.dx, i, d), d);
     FOR_TILES (r0, n, N) input_backward(p, doc, t, segment, r0, n, dw);
 }
 

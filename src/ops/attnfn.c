@@ -38,19 +38,14 @@ void attnfn_backward(AttnFn f, real *dx, const real *dy, const real *y, const re
     }
 }
 
-/* A strip of columns, so many vectors wide: a row of it comes from memory at once. */
-enum { STRIP = 4 };
-
 static inline void softmax_strip(real *y, const real *x, const real *factor, size_t ld, int R,
                                  const int vectors) {
-    Vec by[STRIP], top[STRIP], sum[STRIP] = {{0}};
-    for (int j = 0; j < vectors; j++) {
-        by[j] = vec_load(factor + j * VEC, VEC);
-        top[j] = by[j] * vec_load(x + j * VEC, VEC);
-    }
+    const VecStrip by = vec_strip(factor, vectors, VEC);
+    Vec top[STRIP], sum[STRIP] = {{0}};
+    for (int j = 0; j < vectors; j++) top[j] = by.of[j] * vec_load(x + j * VEC, VEC);
     for (size_t at = 0; at < (size_t)R * ld; at += ld)
         for (int j = 0; j < vectors; j++) {
-            const Vec z = by[j] * vec_load(x + at + j * VEC, VEC);
+            const Vec z = by.of[j] * vec_load(x + at + j * VEC, VEC);
             vec_store(y + at + j * VEC, z,
                       VEC); /* z - top must be of the same z: no fused product */
             top[j] = vec_max(top[j], z);
@@ -67,17 +62,11 @@ static inline void softmax_strip(real *y, const real *x, const real *factor, siz
             vec_store(y + at + j * VEC, sum[j] * vec_load(y + at + j * VEC, VEC), VEC);
 }
 
-static void softmax_columns(real *y, const real *x, const real *factor, size_t ld, int R, int n) {
-    int i = 0;
-    for (; i + STRIP * VEC <= n; i += STRIP * VEC)
-        softmax_strip(y + i, x + i, factor + i, ld, R, STRIP);
-    for (; i < n; i += VEC) softmax_strip(y + i, x + i, factor + i, ld, R, 1);
-}
-
 void attnfn_columns(AttnFn f, real *y, const real *x, const real *factor, int ld, int R, int n) {
     const size_t stride = (size_t)ld;
+    const int whole = (n + VEC - 1) / VEC * VEC;
     if (f == ATTN_SOFTMAX) {
-        softmax_columns(y, x, factor, stride, R, n);
+        EACH_STRIP(whole, softmax_strip(y + i, x + i, factor + i, stride, R, vectors));
         return;
     }
     for (int i = 0; i < n; i += VEC)

@@ -5,9 +5,14 @@
 #include "core/gemm.h"
 #include "ops/vec.h"
 
-static inline void add(real *y, const real *b, const real *base, int left) {
-    const Vec v = vec_load(y, left) + vec_load(b, left);
-    vec_store(y, base ? vec_load(base, left) + v : v, left);
+static inline void add_strip(real *y, size_t ldy, const real *b, const real *base, int rows,
+                             const int vectors, const int left) {
+    const VecStrip bias = vec_strip(b, vectors, left);
+    for (size_t at = 0; at < (size_t)rows * ldy; at += ldy)
+        for (int j = 0; j < vectors; j++) {
+            const Vec v = vec_load(y + at + j * VEC, left) + bias.of[j];
+            vec_store(y + at + j * VEC, base ? vec_load(base + at + j * VEC, left) + v : v, left);
+        }
 }
 
 /* Bias and base join a block of rows while it is in the first cache. The product is summed apart:
@@ -17,12 +22,11 @@ void linear_forward(real *y, int ldy, const real *x, int ldx, const real *wt, co
     enum { BLOCK = 64 };
     for (int r0 = 0; r0 < rows; r0 += BLOCK) {
         const int n = rows - r0 < BLOCK ? rows - r0 : BLOCK;
-        gemm_nn(y + (size_t)r0 * (size_t)ldy, ldy, x + (size_t)r0 * (size_t)ldx, ldx, wt, out, n,
-                out, in, false);
-        for (int r = r0; b && r < r0 + n; r++) {
-            const size_t at = (size_t)r * (size_t)ldy;
-            EACH_VEC(out, add(y + at + i, b + i, base ? base + at + i : NULL, left));
-        }
+        const size_t at = (size_t)r0 * (size_t)ldy;
+        gemm_nn(y + at, ldy, x + (size_t)r0 * (size_t)ldx, ldx, wt, out, n, out, in, false);
+        if (b)
+            EACH_STRIP(out, add_strip(y + at + i, (size_t)ldy, b + i, base ? base + at + i : NULL,
+                                      n, vectors, left));
     }
 }
 
@@ -31,12 +35,16 @@ void linear_backward_input(real *dx, int lddx, const real *dy, int lddy, const r
     gemm_nn(dx, lddx, dy, lddy, w, in, rows, in, out, add);
 }
 
-void linear_backward_bias(real *restrict db, const real *dy, int lddy, int rows, int out) {
-    for (int r = 0; r < rows; r++) {
-        const real *restrict row = dy + (size_t)r * (size_t)lddy;
-#pragma omp simd
-        for (int j = 0; j < out; j++) db[j] += row[j];
-    }
+static inline void bias_strip(real *db, const real *dy, int lddy, int rows, const int vectors,
+                              const int left) {
+    VecStrip sum = vec_strip(db, vectors, left);
+    for (int r = 0; r < rows; r++, dy += lddy)
+        for (int j = 0; j < vectors; j++) sum.of[j] += vec_load(dy + j * VEC, left);
+    for (int j = 0; j < vectors; j++) vec_store(db + j * VEC, sum.of[j], left);
+}
+
+void linear_backward_bias(real *db, const real *dy, int lddy, int rows, int out) {
+    EACH_STRIP(out, bias_strip(db + i, dy + i, lddy, rows, vectors, left));
 }
 
 void linear_backward_weight(real *dw, real *db, const real *dy, int lddy, const real *x, int ldx,

@@ -108,74 +108,96 @@ void scalenorm_backward(real *dx, real *dg, const real *dy, const real *x, const
 
 /* ---- batch norm ---- */
 
-/* Down a strip of columns, as wide as a vector; two sums, because one would wait for each addition.
- */
-static inline Vec strip_mean(const real *x, int rows, size_t d, int left) {
-    Vec even = {0}, odd = {0};
-    for (int r = 0; r + 1 < rows; r += 2, x += 2 * d) {
-        even += vec_load(x, left);
-        odd += vec_load(x + d, left);
+static inline void moments_strip(real *mean, real *squares, const real *x, int rows, size_t d,
+                                 const int vectors, const int left) {
+    const real share = 1 / (real)rows;
+    const size_t end = (size_t)rows * d;
+    VecStrip m = {{{0}}}, sum = {{{0}}};
+    for (size_t at = 0; at < end; at += d)
+        for (int j = 0; j < vectors; j++) m.of[j] += vec_load(x + at + j * VEC, left);
+    for (int j = 0; j < vectors; j++) m.of[j] *= share;
+    for (size_t at = 0; at < end; at += d)
+        for (int j = 0; j < vectors; j++) {
+            const Vec v = vec_load(x + at + j * VEC, left) - m.of[j];
+            sum.of[j] += v * v;
+        }
+    for (int j = 0; j < vectors; j++) {
+        vec_store(mean + j * VEC, m.of[j], left);
+        vec_store(squares + j * VEC, sum.of[j], left);
     }
-    if (rows % 2) even += vec_load(x, left);
-    return (even + odd) * (1 / (real)rows);
-}
-
-static inline Vec strip_squares(const real *x, Vec mean, int rows, size_t d, int left) {
-    Vec even = {0}, odd = {0};
-    for (int r = 0; r + 1 < rows; r += 2, x += 2 * d) {
-        const Vec a = vec_load(x, left) - mean, b = vec_load(x + d, left) - mean;
-        even += a * a;
-        odd += b * b;
-    }
-    const Vec last = rows % 2 ? vec_load(x, left) - mean : (Vec){0};
-    return even + odd + last * last;
-}
-
-static inline void strip_moments(real *mean, real *squares, const real *x, int rows, size_t d,
-                                 int left) {
-    const Vec m = strip_mean(x, rows, d, left);
-    vec_store(mean, m, left);
-    vec_store(squares, strip_squares(x, m, rows, d, left), left);
 }
 
 void batchnorm_moments(real *mean, real *squares, const real *x, int rows, int d) {
-    EACH_VEC(d, strip_moments(mean + i, squares + i, x + i, rows, (size_t)d, left));
+    EACH_STRIP(d, moments_strip(mean + i, squares + i, x + i, rows, (size_t)d, vectors, left));
 }
 
-static inline Vec distance(const real *x, const real *mean, const real *rstd, int left) {
-    return (vec_load(x, left) - vec_load(mean, left)) * vec_load(rstd, left);
+typedef struct BatchStrip {
+    VecStrip mean, rstd, g;
+} BatchStrip;
+
+static inline BatchStrip batch_strip(const real *mean, const real *rstd, const real *g,
+                                     const int vectors, const int left) {
+    return (BatchStrip){vec_strip(mean, vectors, left), vec_strip(rstd, vectors, left),
+                        vec_strip(g, vectors, left)};
+}
+
+static inline Vec distance(BatchStrip s, int j, const real *x, int left) {
+    return (vec_load(x + j * VEC, left) - s.mean.of[j]) * s.rstd.of[j];
+}
+
+static inline void apply_strip(real *y, const real *x, BatchStrip s, const real *b, int rows,
+                               size_t d, const int vectors, const int left) {
+    const VecStrip bias = vec_strip(b, vectors, left);
+    for (int r = 0; r < rows; r++, x += d, y += d)
+        for (int j = 0; j < vectors; j++)
+            vec_store(y + j * VEC, s.g.of[j] * distance(s, j, x, left) + bias.of[j], left);
 }
 
 void batchnorm_apply(real *y, const real *x, const real *mean, const real *rstd, const real *g,
                      const real *b, int rows, int d) {
-    for (int r = 0; r < rows; r++, x += d, y += d)
-        EACH_VEC(d, {
-            const Vec xhat = distance(x + i, mean + i, rstd + i, left);
-            vec_store(y + i, vec_load(g + i, left) * xhat + vec_load(b + i, left), left);
-        });
+    EACH_STRIP(d, apply_strip(y + i, x + i, batch_strip(mean + i, rstd + i, g + i, vectors, left),
+                              b + i, rows, (size_t)d, vectors, left));
+}
+
+static inline void backward_strip(real *dx, real *dg, real *db, const real *dy, const real *x,
+                                  BatchStrip s, int rows, size_t d, const int vectors,
+                                  const int left) {
+    VecStrip along = vec_strip(dg, vectors, left), sum = vec_strip(db, vectors, left);
+    for (int r = 0; r < rows; r++, x += d, dy += d, dx += d)
+        for (int j = 0; j < vectors; j++) {
+            const Vec v = vec_load(dy + j * VEC, left), before = vec_load(dx + j * VEC, left);
+            along.of[j] += v * distance(s, j, x, left);
+            sum.of[j] += v;
+            vec_store(dx + j * VEC, before + s.g.of[j] * s.rstd.of[j] * v, left);
+        }
+    for (int j = 0; j < vectors; j++) {
+        vec_store(dg + j * VEC, along.of[j], left);
+        vec_store(db + j * VEC, sum.of[j], left);
+    }
 }
 
 void batchnorm_backward(real *dx, real *dg, real *db, const real *dy, const real *x,
                         const real *mean, const real *rstd, const real *g, int rows, int d) {
-    for (int r = 0; r < rows; r++, x += d, dy += d, dx += d)
-        EACH_VEC(d, {
-            const Vec v = vec_load(dy + i, left);
-            const Vec xhat = distance(x + i, mean + i, rstd + i, left);
-            const Vec scale = vec_load(g + i, left) * vec_load(rstd + i, left);
-            vec_store(dx + i, vec_load(dx + i, left) + scale * v, left);
-            vec_store(dg + i, vec_load(dg + i, left) + v * xhat, left);
-            vec_store(db + i, vec_load(db + i, left) + v, left);
-        });
+    EACH_STRIP(d, backward_strip(dx + i, dg + i, db + i, dy + i, x + i,
+                                 batch_strip(mean + i, rstd + i, g + i, vectors, left), rows,
+                                 (size_t)d, vectors, left));
+}
+
+static inline void finish_strip(real *dx, const real *x, BatchStrip s, const real *dg,
+                                const real *db, real share, int rows, size_t d, const int vectors,
+                                const int left) {
+    const VecStrip along = vec_strip(dg, vectors, left), sum = vec_strip(db, vectors, left);
+    for (int r = 0; r < rows; r++, x += d, dx += d)
+        for (int j = 0; j < vectors; j++) {
+            const Vec shared = sum.of[j] + distance(s, j, x, left) * along.of[j];
+            const Vec scale = share * s.g.of[j] * s.rstd.of[j];
+            vec_store(dx + j * VEC, vec_load(dx + j * VEC, left) - scale * shared, left);
+        }
 }
 
 void batchnorm_finish(real *dx, const real *x, const real *mean, const real *rstd, const real *g,
                       const real *dg, const real *db, double population, int rows, int d) {
     const real share = (real)(1 / population);
-    for (int r = 0; r < rows; r++, x += d, dx += d)
-        EACH_VEC(d, {
-            const Vec xhat = distance(x + i, mean + i, rstd + i, left);
-            const Vec shared = vec_load(db + i, left) + xhat * vec_load(dg + i, left);
-            const Vec scale = share * vec_load(g + i, left) * vec_load(rstd + i, left);
-            vec_store(dx + i, vec_load(dx + i, left) - scale * shared, left);
-        });
+    EACH_STRIP(d, finish_strip(dx + i, x + i, batch_strip(mean + i, rstd + i, g + i, vectors, left),
+                               dg + i, db + i, share, rows, (size_t)d, vectors, left));
 }

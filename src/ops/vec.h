@@ -34,6 +34,24 @@ typedef uint32_t VecBits __attribute__((vector_size(64)));
         }                                                                                          \
     } while (0)
 
+/* BODY for all columns of an array, n of them, in strips: i is the first column of a strip, which
+ * is `vectors` wide, STRIP at most; the last may be one vector with `left` columns. What belongs to
+ * columns stays in registers down a strip, and its rows come from memory in long pieces. */
+enum { STRIP = 4 };
+#define EACH_STRIP(n, BODY)                                                                        \
+    do {                                                                                           \
+        const int n_ = (n), wide_ = n_ / (STRIP * VEC) * STRIP, two_ = n_ / (2 * VEC) * 2;         \
+        int i = 0;                                                                                 \
+        for (const int vectors = STRIP, left = VEC; i < wide_ * VEC; i += vectors * left) BODY;    \
+        for (const int vectors = 2, left = VEC; i < two_ * VEC; i += vectors * left) BODY;         \
+        for (const int vectors = 1, left = VEC; i + left <= n_; i += left) BODY;                   \
+        if (i < n_) {                                                                              \
+            const int vectors = 1, left = n_ - i;                                                  \
+            (void)left;                                                                            \
+            BODY;                                                                                  \
+        }                                                                                          \
+    } while (0)
+
 static inline Vec vec_all(real x) { return (Vec){0} + x; }
 
 /* The first `left` elements, at most VEC; missing ones read as 0. */
@@ -43,6 +61,21 @@ static inline Vec vec_load(const real *p, int left) {
     return v;
 }
 static inline void vec_store(real *p, Vec v, int left) { memcpy(p, &v, (size_t)left * sizeof *p); }
+
+/* For rows, which are short: a call of memcpy for each takes longer. */
+static inline void vec_copy(real *to, const real *from, int n) {
+    EACH_VEC(n, vec_store(to + i, vec_load(from + i, left), left));
+}
+
+/* One row of a strip. */
+typedef struct VecStrip {
+    Vec of[STRIP];
+} VecStrip;
+static inline VecStrip vec_strip(const real *p, const int vectors, const int left) {
+    VecStrip s;
+    for (int j = 0; j < STRIP; j++) s.of[j] = j < vectors ? vec_load(p + j * VEC, left) : (Vec){0};
+    return s;
+}
 
 /* where a > b: x, elsewhere y */
 static inline Vec vec_where_greater(Vec a, Vec b, Vec x, Vec y) {
@@ -78,15 +111,17 @@ static inline Vec vec_fill(Vec v, int left, real other) {
     return v;
 }
 
-/* Halves of a vector, to reduce it in a fixed order: upper onto lower. Copied from its address they
- * would keep the vector, a loop's sum, in memory. */
+/* To reduce a vector in a fixed order: its upper half joins the lower, until four elements are
+ * left. Copied from their address, halves would keep the vector, a loop's sum, in memory. */
 typedef real VecHalf __attribute__((vector_size(32)));
+typedef real VecFour __attribute__((vector_size(4 * sizeof(real))));
 #ifdef REAL_DOUBLE
 #define VEC_HALF(v, at) __builtin_shufflevector(v, v, at, at + 1, at + 2, at + 3)
 #else
 #define VEC_HALF(v, at)                                                                            \
     __builtin_shufflevector(v, v, at, at + 1, at + 2, at + 3, at + 4, at + 5, at + 6, at + 7)
 #endif
+#define VEC_FOUR(v, at) __builtin_shufflevector(v, v, at, at + 1, at + 2, at + 3)
 static inline VecHalf vec_lower(Vec v) { return VEC_HALF(v, 0); }
 static inline VecHalf vec_upper(Vec v) { return VEC_HALF(v, VEC / 2); }
 
@@ -94,10 +129,12 @@ static inline VecHalf vec_upper(Vec v) { return VEC_HALF(v, VEC / 2); }
 static inline real vec_sum(Vec v) {
     const VecHalf h = vec_lower(v) + vec_upper(v);
 #ifdef REAL_DOUBLE
-    return (h[0] + h[2]) + (h[1] + h[3]);
+    const VecFour f = h;
 #else
-    return ((h[0] + h[4]) + (h[2] + h[6])) + ((h[1] + h[5]) + (h[3] + h[7]));
+    const VecFour f = VEC_FOUR(h, 0) + VEC_FOUR(h, 4);
 #endif
+    const VecFour pairs = f + __builtin_shufflevector(f, f, 2, 3, 0, 1);
+    return pairs[0] + pairs[1];
 }
 
 /* The largest element; NaN may be passed over. */
