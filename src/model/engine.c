@@ -303,11 +303,10 @@ static void step_coupled(Run *r, int B, real *sums) {
     const int last = m->nsegments - 1;
     for (r->segment = 0; r->segment < last; r->segment++) normalise_batch(r, B, population);
     lanes_sum(&e->pool, r->lanes, turn_lane, r, sums, m->segment_at[last], m->segment_at[last + 1]);
-    for (r->segment = last - 1; r->segment >= 0; r->segment--) {
+    for (r->segment = last - 1; r->segment >= 0; r->segment--)
         lanes_sum(&e->pool, r->lanes, backward_lane, r, sums,
                   r->segment ? m->segment_at[r->segment] : e->fold.from,
                   m->segment_at[r->segment + 1]);
-    }
 }
 
 /* The sums of a batch join the gradients of the update; what the folded embedding summed goes

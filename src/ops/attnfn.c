@@ -43,11 +43,11 @@ static inline void softmax_strip(real *y, const real *x, const real *factor, siz
     const VecStrip by = vec_strip(factor, vectors, VEC);
     Vec top[STRIP], sum[STRIP] = {{0}};
     for (int j = 0; j < vectors; j++) top[j] = by.of[j] * vec_load(x + j * VEC, VEC);
+    /* z is stored, so that z - top is of the same z: no fused product */
     for (size_t at = 0; at < (size_t)R * ld; at += ld)
         for (int j = 0; j < vectors; j++) {
             const Vec z = by.of[j] * vec_load(x + at + j * VEC, VEC);
-            vec_store(y + at + j * VEC, z,
-                      VEC); /* z - top must be of the same z: no fused product */
+            vec_store(y + at + j * VEC, z, VEC);
             top[j] = vec_max(top[j], z);
         }
     for (size_t at = 0; at < (size_t)R * ld; at += ld)

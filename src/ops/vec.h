@@ -40,13 +40,15 @@ typedef uint32_t VecBits __attribute__((vector_size(64)));
 enum { STRIP = 4 };
 #define EACH_STRIP(n, BODY)                                                                        \
     do {                                                                                           \
-        const int n_ = (n), wide_ = n_ / (STRIP * VEC) * STRIP, two_ = n_ / (2 * VEC) * 2;         \
         int i = 0;                                                                                 \
-        for (const int vectors = STRIP, left = VEC; i < wide_ * VEC; i += vectors * left) BODY;    \
-        for (const int vectors = 2, left = VEC; i < two_ * VEC; i += vectors * left) BODY;         \
-        for (const int vectors = 1, left = VEC; i + left <= n_; i += left) BODY;                   \
-        if (i < n_) {                                                                              \
-            const int vectors = 1, left = n_ - i;                                                  \
+        for (const int vectors = STRIP, left = VEC; i + vectors * left <= (n);                     \
+             i += vectors * left)                                                                  \
+            BODY;                                                                                  \
+        for (const int vectors = 2, left = VEC; i + vectors * left <= (n); i += vectors * left)    \
+            BODY;                                                                                  \
+        for (const int vectors = 1, left = VEC; i + left <= (n); i += left) BODY;                  \
+        if (i < (n)) {                                                                             \
+            const int vectors = 1, left = (n)-i;                                                   \
             (void)left;                                                                            \
             BODY;                                                                                  \
         }                                                                                          \

@@ -76,6 +76,19 @@ static void exponential(void **state) {
     free(x), free(y);
 }
 
+/* Never 0, so that nothing becomes denormal or is divided by it; infinite far above, NaN for NaN.
+ */
+static void exponential_ends(void **state) {
+    (void)state;
+    const real x[5] = {-(real)EXP_TOP - 1, -1000, -HUGE, 1000, (real)NAN};
+    real y[5];
+    exps(y, x, 5);
+    assert_true(y[0] >= TINY && y[0] < 4 * (real)expl(-(long double)EXP_TOP));
+    assert_true(y[1] == y[0] && y[2] == y[0]);
+    assert_true(isinf(y[3]) && y[3] > 0);
+    assert_true(isnan(y[4]));
+}
+
 static void sums_and_maxima(void **state) {
     (void)state;
     real *x = grid(-20, 3), *y = malloc(GRID * sizeof *y);
@@ -354,6 +367,7 @@ static void softmax_of_one_is_one(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exponential),
+        cmocka_unit_test(exponential_ends),
         cmocka_unit_test(sums_and_maxima),
         cmocka_unit_test(gelu),
         cmocka_unit_test(laplace),
