@@ -71,7 +71,8 @@ static void rank_sort(const ClusterScratch *s, int n) {
         for (int i = 0; i < VEC; i++) place[i] = (Bits)(i0 + i);
         for (int j = 0; j < i0; j++) rank -= (VecBits)(keys[j] <= key);
         for (int j = i0; j < end; j++)
-            rank -= (VecBits)(keys[j] < key) | ((VecBits)(keys[j] == key) & (VecBits)(j < place));
+            rank -=
+                (VecBits)(keys[j] < key) | ((VecBits)(keys[j] == key) & (VecBits)((Bits)j < place));
         for (int j = end; j < n; j++) rank -= (VecBits)(keys[j] < key);
         for (int i = i0; i < end; i++) s->items[1][rank[i - i0]] = s->items[0][i];
     }

@@ -160,7 +160,7 @@ void batchnorm_apply(real *y, const real *x, const real *mean, const real *rstd,
 }
 
 static inline void backward_strip(real *dx, real *dg, real *db, const real *dy, const real *x,
-                                  BatchStrip s, int rows, size_t d, const int vectors,
+                                  BatchStrip s, real through, int rows, size_t d, const int vectors,
                                   const int left) {
     VecStrip along = vec_strip(dg, vectors, left), sum = vec_strip(db, vectors, left);
     for (int r = 0; r < rows; r++, x += d, dy += d, dx += d)
@@ -168,7 +168,7 @@ static inline void backward_strip(real *dx, real *dg, real *db, const real *dy, 
             const Vec v = vec_load(dy + j * VEC, left), before = vec_load(dx + j * VEC, left);
             along.of[j] += v * distance(s, j, x, left);
             sum.of[j] += v;
-            vec_store(dx + j * VEC, before + s.g.of[j] * s.rstd.of[j] * v, left);
+            vec_store(dx + j * VEC, before + through * s.g.of[j] * s.rstd.of[j] * v, left);
         }
     for (int j = 0; j < vectors; j++) {
         vec_store(dg + j * VEC, along.of[j], left);
@@ -177,10 +177,12 @@ static inline void backward_strip(real *dx, real *dg, real *db, const real *dy, 
 }
 
 void batchnorm_backward(real *dx, real *dg, real *db, const real *dy, const real *x,
-                        const real *mean, const real *rstd, const real *g, int rows, int d) {
+                        const real *mean, const real *rstd, const real *g, double population,
+                        int rows, int d) {
+    const real through = population > 1;
     EACH_STRIP(d, backward_strip(dx + i, dg + i, db + i, dy + i, x + i,
-                                 batch_strip(mean + i, rstd + i, g + i, vectors, left), rows,
-                                 (size_t)d, vectors, left));
+                                 batch_strip(mean + i, rstd + i, g + i, vectors, left), through,
+                                 rows, (size_t)d, vectors, left));
 }
 
 static inline void finish_strip(real *dx, const real *x, BatchStrip s, const real *dg,
@@ -197,7 +199,7 @@ static inline void finish_strip(real *dx, const real *x, BatchStrip s, const rea
 
 void batchnorm_finish(real *dx, const real *x, const real *mean, const real *rstd, const real *g,
                       const real *dg, const real *db, double population, int rows, int d) {
-    const real share = (real)(1 / population);
+    const real share = population > 1 ? (real)(1 / population) : 0;
     EACH_STRIP(d, finish_strip(dx + i, x + i, batch_strip(mean + i, rstd + i, g + i, vectors, left),
                                dg + i, db + i, share, rows, (size_t)d, vectors, left));
 }
