@@ -137,14 +137,11 @@ static void batch_fwd(void *ctx) {
         for (int j = 0; j < d; j++) o->mean[j] += at[j] * (real)n / (real)o->rows;
         at += 2 * d;
     }
-    at = own;
-    FOR_DOCUMENTS(row, n, o) {
+    for (int i = 0; i < o->documents; i++)
         for (int j = 0; j < d; j++) {
-            const real off = at[j] - o->mean[j];
-            o->rstd[j] += at[d + j] + (real)n * off * off;
+            const real off = own[2 * i * d + j] - o->mean[j];
+            o->rstd[j] += own[2 * i * d + d + j] + (real)o->length[i] * off * off;
         }
-        at += 2 * d;
-    }
     for (int j = 0; j < d; j++)
         o->rstd[j] = (real)(1 / sqrt((double)(o->rstd[j] / (real)o->rows + o->eps)));
     FOR_DOCUMENTS(row, n, o)
