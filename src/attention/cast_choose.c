@@ -93,7 +93,7 @@ static void score_table(real *table, real *bias, const Cast *s, const real *S,
     }
 }
 
-/* The same of queries and keys from X, all heads at once. */
+/* Scores of queries and of keys from X, all heads at once. */
 static void folded_scores(ChooseScratch *t, const Cast *s, const AttnCall *c) {
     const int d = s->shape.d, rows = s->shape.h * s->clusters;
     real *const to[2] = {t->aq, t->ak};

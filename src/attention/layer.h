@@ -24,7 +24,8 @@ typedef struct AttnActs {
     AttnTap *tap;
     Arena saved; /* the mechanism's */
 } AttnActs;
-/* keep: q, k and v too. Of many documents at once, which no cache holds, it is quicker not to. */
+/* keep: q, k and v too. Of many narrow documents at once, which no cache holds, it is quicker not
+ * to. */
 void attn_acts_place(AttnActs *a, Arena *memory, const AttnLayer *l, int N, bool keep);
 
 typedef struct AttnScratch {
@@ -52,7 +53,8 @@ void attn_layer_backward(const AttnLayer *l, const AttnActs *a, const AttnScratc
                          const real *x);
 
 /* The parts of both that are the mechanism's own, for who wants to time it: its call on x, its
- * choice, which brings x into its order, and what the backward pass adds to the call. */
+ * choice, which brings x into its order, and what the backward pass adds to the call. Q, K and V
+ * are those of attn_layer_forward; a document that does not keep them must be the last it ran. */
 AttnCall attn_layer_call(const AttnLayer *l, const AttnActs *a, const AttnScratch *t,
                          const real *x);
 void attn_layer_choose(const AttnLayer *l, AttnActs *a, const AttnScratch *t, AttnCall *c);

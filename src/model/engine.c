@@ -286,7 +286,8 @@ static void normalise_batch(Run *r, int B, double population) {
     for (int j = 0; j < e->m->conf.d; j++) {
         const int docs = B * e->m->task.per_example;
         const double squares = gather_moments(e, docs, j, population, &s->mean[j]);
-        s->rstd[j] = (real)(1 / sqrt(squares / population + BATCH_EPS));
+        /* a token alone is its own mean, whatever rstd; 0 keeps rounding out of its gradient */
+        s->rstd[j] = population > 1 ? (real)(1 / sqrt(squares / population + BATCH_EPS)) : 0;
         update_running(e, r->segment, j, (double)s->mean[j], squares, population);
     }
 }

@@ -36,8 +36,7 @@ void norm_backward(const Pass *p, const Doc *doc, int index, real *dx, const rea
     else if (p->m->conf.norm == NORM_SCALE)
         scalenorm_backward(dx, dg, dy, x, doc->rstd[index] + r0, *g, SCALE_EPS, n, d);
     else
-        batchnorm_backward(dx, dg, db, dy, x, p->stats[index].mean, p->stats[index].rstd, g,
-                           p->stats[index].population, n, d);
+        batchnorm_backward(dx, dg, db, dy, x, p->stats[index].mean, p->stats[index].rstd, g, n, d);
 }
 
 void norm_finish(const Pass *p, int index, real *dx, const real *x, int n) {

@@ -35,16 +35,16 @@ void linear_backward_input(real *dx, int lddx, const real *dy, int lddy, const r
     gemm_nn(dx, lddx, dy, lddy, w, in, rows, in, out, add);
 }
 
-static inline void bias_strip(real *db, const real *dy, int lddy, int rows, const int vectors,
+static inline void bias_strip(real *db, const real *dy, size_t lddy, int rows, const int vectors,
                               const int left) {
     VecStrip sum = vec_strip(db, vectors, left);
-    for (int r = 0; r < rows; r++, dy += lddy)
-        for (int j = 0; j < vectors; j++) sum.of[j] += vec_load(dy + j * VEC, left);
-    for (int j = 0; j < vectors; j++) vec_store(db + j * VEC, sum.of[j], left);
+    for (size_t at = 0; at < (size_t)rows * lddy; at += lddy)
+        for (int j = 0; j < vectors; j++) sum.of[j] += vec_load(dy + at + j * VEC, left);
+    vec_strip_store(db, sum, vectors, left);
 }
 
 void linear_backward_bias(real *db, const real *dy, int lddy, int rows, int out) {
-    EACH_STRIP(out, bias_strip(db + i, dy + i, lddy, rows, vectors, left));
+    EACH_STRIP(out, bias_strip(db + i, dy + i, (size_t)lddy, rows, vectors, left));
 }
 
 void linear_backward_weight(real *dw, real *db, const real *dy, int lddy, const real *x, int ldx,

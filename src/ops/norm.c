@@ -121,10 +121,8 @@ static inline void moments_strip(real *mean, real *squares, const real *x, int r
             const Vec v = vec_load(x + at + j * VEC, left) - m.of[j];
             sum.of[j] += v * v;
         }
-    for (int j = 0; j < vectors; j++) {
-        vec_store(mean + j * VEC, m.of[j], left);
-        vec_store(squares + j * VEC, sum.of[j], left);
-    }
+    vec_strip_store(mean, m, vectors, left);
+    vec_strip_store(squares, sum, vectors, left);
 }
 
 void batchnorm_moments(real *mean, real *squares, const real *x, int rows, int d) {
@@ -141,65 +139,66 @@ static inline BatchStrip batch_strip(const real *mean, const real *rstd, const r
                         vec_strip(g, vectors, left)};
 }
 
-static inline Vec distance(BatchStrip s, int j, const real *x, int left) {
+/* xhat, one vector of it */
+static inline Vec normal(BatchStrip s, int j, const real *x, int left) {
     return (vec_load(x + j * VEC, left) - s.mean.of[j]) * s.rstd.of[j];
 }
 
-static inline void apply_strip(real *y, const real *x, BatchStrip s, const real *b, int rows,
+static inline void apply_strip(real *y, const real *x, BatchStrip s, const real *b, size_t end,
                                size_t d, const int vectors, const int left) {
     const VecStrip bias = vec_strip(b, vectors, left);
-    for (int r = 0; r < rows; r++, x += d, y += d)
+    for (size_t at = 0; at < end; at += d)
         for (int j = 0; j < vectors; j++)
-            vec_store(y + j * VEC, s.g.of[j] * distance(s, j, x, left) + bias.of[j], left);
+            vec_store(y + at + j * VEC, s.g.of[j] * normal(s, j, x + at, left) + bias.of[j], left);
 }
 
 void batchnorm_apply(real *y, const real *x, const real *mean, const real *rstd, const real *g,
                      const real *b, int rows, int d) {
+    const size_t end = (size_t)rows * (size_t)d;
     EACH_STRIP(d, apply_strip(y + i, x + i, batch_strip(mean + i, rstd + i, g + i, vectors, left),
-                              b + i, rows, (size_t)d, vectors, left));
+                              b + i, end, (size_t)d, vectors, left));
 }
 
 static inline void backward_strip(real *dx, real *dg, real *db, const real *dy, const real *x,
-                                  BatchStrip s, real through, int rows, size_t d, const int vectors,
+                                  BatchStrip s, size_t end, size_t d, const int vectors,
                                   const int left) {
-    VecStrip along = vec_strip(dg, vectors, left), sum = vec_strip(db, vectors, left);
-    for (int r = 0; r < rows; r++, x += d, dy += d, dx += d)
+    VecStrip dgs = vec_strip(dg, vectors, left), dbs = vec_strip(db, vectors, left);
+    for (size_t at = 0; at < end; at += d)
         for (int j = 0; j < vectors; j++) {
-            const Vec v = vec_load(dy + j * VEC, left), before = vec_load(dx + j * VEC, left);
-            along.of[j] += v * distance(s, j, x, left);
-            sum.of[j] += v;
-            vec_store(dx + j * VEC, before + through * s.g.of[j] * s.rstd.of[j] * v, left);
+            const Vec v = vec_load(dy + at + j * VEC, left),
+                      before = vec_load(dx + at + j * VEC, left);
+            dgs.of[j] += v * normal(s, j, x + at, left);
+            dbs.of[j] += v;
+            vec_store(dx + at + j * VEC, before + s.g.of[j] * s.rstd.of[j] * v, left);
         }
-    for (int j = 0; j < vectors; j++) {
-        vec_store(dg + j * VEC, along.of[j], left);
-        vec_store(db + j * VEC, sum.of[j], left);
-    }
+    vec_strip_store(dg, dgs, vectors, left);
+    vec_strip_store(db, dbs, vectors, left);
 }
 
 void batchnorm_backward(real *dx, real *dg, real *db, const real *dy, const real *x,
-                        const real *mean, const real *rstd, const real *g, double population,
-                        int rows, int d) {
-    const real through = population > 1;
+                        const real *mean, const real *rstd, const real *g, int rows, int d) {
+    const size_t end = (size_t)rows * (size_t)d;
     EACH_STRIP(d, backward_strip(dx + i, dg + i, db + i, dy + i, x + i,
-                                 batch_strip(mean + i, rstd + i, g + i, vectors, left), through,
-                                 rows, (size_t)d, vectors, left));
+                                 batch_strip(mean + i, rstd + i, g + i, vectors, left), end,
+                                 (size_t)d, vectors, left));
 }
 
 static inline void finish_strip(real *dx, const real *x, BatchStrip s, const real *dg,
-                                const real *db, real share, int rows, size_t d, const int vectors,
+                                const real *db, real share, size_t end, size_t d, const int vectors,
                                 const int left) {
-    const VecStrip along = vec_strip(dg, vectors, left), sum = vec_strip(db, vectors, left);
-    for (int r = 0; r < rows; r++, x += d, dx += d)
+    const VecStrip dgs = vec_strip(dg, vectors, left), dbs = vec_strip(db, vectors, left);
+    for (size_t at = 0; at < end; at += d)
         for (int j = 0; j < vectors; j++) {
-            const Vec shared = sum.of[j] + distance(s, j, x, left) * along.of[j];
+            const Vec shared = dbs.of[j] + normal(s, j, x + at, left) * dgs.of[j];
             const Vec scale = share * s.g.of[j] * s.rstd.of[j];
-            vec_store(dx + j * VEC, vec_load(dx + j * VEC, left) - scale * shared, left);
+            vec_store(dx + at + j * VEC, vec_load(dx + at + j * VEC, left) - scale * shared, left);
         }
 }
 
 void batchnorm_finish(real *dx, const real *x, const real *mean, const real *rstd, const real *g,
                       const real *dg, const real *db, double population, int rows, int d) {
-    const real share = population > 1 ? (real)(1 / population) : 0;
+    const real share = (real)(1 / population);
+    const size_t end = (size_t)rows * (size_t)d;
     EACH_STRIP(d, finish_strip(dx + i, x + i, batch_strip(mean + i, rstd + i, g + i, vectors, left),
-                               dg + i, db + i, share, rows, (size_t)d, vectors, left));
+                               dg + i, db + i, share, end, (size_t)d, vectors, left));
 }

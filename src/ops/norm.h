@@ -47,11 +47,10 @@ void batchnorm_apply(real *y, const real *x, const real *mean, const real *rstd,
 
 /* dx += g rstd dy, dg += sum over rows of dy xhat, db += sum over rows of dy; and when dg and db
  * are sums over the whole batch, what all rows share of them: dx -= g rstd (db + xhat dg) /
- * population. In a population of one these are equal, and dx stays as it is. dx must not alias dy.
- */
+ * population. For a population of one rstd should be 0: these would cancel but for rounding. dx
+ * must not alias dy. */
 void batchnorm_backward(real *dx, real *dg, real *db, const real *dy, const real *x,
-                        const real *mean, const real *rstd, const real *g, double population, int R,
-                        int d);
+                        const real *mean, const real *rstd, const real *g, int R, int d);
 void batchnorm_finish(real *dx, const real *x, const real *mean, const real *rstd, const real *g,
                       const real *dg, const real *db, double population, int R, int d);
 

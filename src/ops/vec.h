@@ -1,6 +1,8 @@
-/* Whole vectors of 64 bytes: 16 floats, 8 doubles. For hot loops that compilers make slow code of:
- * without -ffast-math gcc 12 adds a row's 16 partial sums one after another (a row of 128 takes
- * twice the time), and turns the clamp of an exp into masks over the whole loop (1.6 times).
+/* Whole vectors, as wide as the processor's: 16 floats or 8 doubles with AVX-512, half as many
+ * elsewhere, where gcc takes wider ones apart element by element. For hot loops that compilers make
+ * slow code of: without -ffast-math gcc 12 adds a row's 16 partial sums one after another (a row of
+ * 128 takes twice the time), and turns the clamp of an exp into masks over the whole loop (1.6
+ * times).
  *
  * A loop's body takes how many elements are left; it is there twice, with VEC in the loop and once
  * more for the rest, so that the loop itself holds no partial vector. */
@@ -15,12 +17,17 @@
 
 #include "core/real.h"
 
-enum { VEC = 64 / (int)sizeof(real) };
-typedef real Vec __attribute__((vector_size(64)));
-#ifdef REAL_DOUBLE
-typedef uint64_t VecBits __attribute__((vector_size(64)));
+#if defined(__AVX512F__)
+#define VEC_BYTES 64
 #else
-typedef uint32_t VecBits __attribute__((vector_size(64)));
+#define VEC_BYTES 32
+#endif
+enum { VEC = VEC_BYTES / (int)sizeof(real) };
+typedef real Vec __attribute__((vector_size(VEC_BYTES)));
+#ifdef REAL_DOUBLE
+typedef uint64_t VecBits __attribute__((vector_size(VEC_BYTES)));
+#else
+typedef uint32_t VecBits __attribute__((vector_size(VEC_BYTES)));
 #endif
 
 /* BODY for all vectors of n elements: i is the first element, left how many there are of VEC. */
@@ -78,6 +85,9 @@ static inline VecStrip vec_strip(const real *p, const int vectors, const int lef
     for (int j = 0; j < STRIP; j++) s.of[j] = j < vectors ? vec_load(p + j * VEC, left) : (Vec){0};
     return s;
 }
+static inline void vec_strip_store(real *p, VecStrip s, const int vectors, const int left) {
+    for (int j = 0; j < vectors; j++) vec_store(p + j * VEC, s.of[j], left);
+}
 
 /* where a > b: x, elsewhere y */
 static inline Vec vec_where_greater(Vec a, Vec b, Vec x, Vec y) {
@@ -113,45 +123,31 @@ static inline Vec vec_fill(Vec v, int left, real other) {
     return v;
 }
 
-/* To reduce a vector in a fixed order: its upper half joins the lower, until four elements are
- * left. Copied from their address, halves would keep the vector, a loop's sum, in memory. */
-typedef real VecHalf __attribute__((vector_size(32)));
+/* Four elements of a vector. Copied from their address they would keep the vector, a loop's sum, in
+ * memory. */
 typedef real VecFour __attribute__((vector_size(4 * sizeof(real))));
-#ifdef REAL_DOUBLE
-#define VEC_HALF(v, at) __builtin_shufflevector(v, v, at, at + 1, at + 2, at + 3)
-#else
-#define VEC_HALF(v, at)                                                                            \
-    __builtin_shufflevector(v, v, at, at + 1, at + 2, at + 3, at + 4, at + 5, at + 6, at + 7)
-#endif
 #define VEC_FOUR(v, at) __builtin_shufflevector(v, v, at, at + 1, at + 2, at + 3)
-static inline VecHalf vec_lower(Vec v) { return VEC_HALF(v, 0); }
-static inline VecHalf vec_upper(Vec v) { return VEC_HALF(v, VEC / 2); }
 
-/* The sum of all elements. */
+/* The sum of all elements, in a fixed order: upper half to lower, until one is left. */
 static inline real vec_sum(Vec v) {
-    const VecHalf h = vec_lower(v) + vec_upper(v);
-#ifdef REAL_DOUBLE
-    const VecFour f = h;
+#if VEC_BYTES == 32 && defined(REAL_DOUBLE)
+    const VecFour four = v;
+#elif VEC_BYTES == 32 || defined(REAL_DOUBLE)
+    const VecFour four = VEC_FOUR(v, 0) + VEC_FOUR(v, 4);
 #else
-    const VecFour f = VEC_FOUR(h, 0) + VEC_FOUR(h, 4);
+    const VecFour four = (VEC_FOUR(v, 0) + VEC_FOUR(v, 8)) + (VEC_FOUR(v, 4) + VEC_FOUR(v, 12));
 #endif
-    const VecFour pairs = f + __builtin_shufflevector(f, f, 2, 3, 0, 1);
+    const VecFour pairs = four + __builtin_shufflevector(four, four, 2, 3, 0, 1);
     return pairs[0] + pairs[1];
 }
 
 /* The largest element; NaN may be passed over. */
 static inline real vec_top(Vec v) {
-    const VecHalf a = vec_lower(v), b = vec_upper(v);
-    real top[4];
-    for (int i = 0; i < 4; i++) {
-        top[i] = a[i] > b[i] ? a[i] : b[i];
-        for (int j = 4; j < VEC / 2; j += 4) {
-            const real other = a[i + j] > b[i + j] ? a[i + j] : b[i + j];
-            top[i] = other > top[i] ? other : top[i];
-        }
-    }
-    const real x = top[0] > top[1] ? top[0] : top[1], y = top[2] > top[3] ? top[2] : top[3];
-    return x > y ? x : y;
+    real x[VEC], top;
+    vec_store(x, v, VEC);
+    top = x[0];
+    for (int i = 1; i < VEC; i++) top = x[i] > top ? x[i] : top;
+    return top;
 }
 
 static inline real vec_total(const real *x, int n) {
@@ -168,18 +164,20 @@ static inline real vec_dot(const real *x, const real *y, int n) {
 
 /* exp(x) = 2^n exp(f), n = round(x / ln 2), |f| <= ln 2 / 2, exp(f) by a polynomial.
  * Adding and taking away VEC_MAGIC = 1.5 * 2^(mantissa bits) rounds to a whole number, which stands
- * in the low bits of the sum. Exact to 2 ULP from VEC_EXP_LOWEST to 88 (double: 709), stays there
- * below, infinite far above; NaN passes. */
+ * in the low bits of the sum. Exact to 2 ULP from VEC_EXP_LOWEST to VEC_EXP_HIGHEST; what it is at
+ * these beyond, or more above; NaN passes. */
 #ifdef REAL_DOUBLE
 enum { VEC_MANTISSA = 52, VEC_BIAS = 1023 };
 #define VEC_MAGIC 6755399441055744.0
 #define VEC_EXP_LOWEST (-708.0)
+#define VEC_EXP_HIGHEST 709.0
 #define VEC_LN2_HI 6.93145751953125e-1
 #define VEC_LN2_LO 1.42860682030941723212e-6
 #else
 enum { VEC_MANTISSA = 23, VEC_BIAS = 127 };
 #define VEC_MAGIC 12582912.0f
 #define VEC_EXP_LOWEST (-87.0f)
+#define VEC_EXP_HIGHEST 88.0f
 #define VEC_LN2_HI 0.693359375f
 #define VEC_LN2_LO (-2.12194440e-4f)
 #endif
@@ -214,13 +212,15 @@ static inline Vec vec_scale(Vec x, Vec n) {
 #elif defined(__AVX512F__)
     return (Vec)_mm512_scalef_ps((__m512)x, (__m512)n);
 #else
-    const VecBits whole = (VecBits)(vec_min(vec_all(VEC_BIAS + 1), n) + VEC_MAGIC);
-    return x * (Vec)((whole + VEC_BIAS) << VEC_MANTISSA);
+    return x * (Vec)(((VecBits)(n + VEC_MAGIC) + VEC_BIAS) << VEC_MANTISSA);
 #endif
 }
 
 static inline Vec vec_exp(Vec x) {
     x = vec_max(vec_all(VEC_EXP_LOWEST), x);
+#if !defined(__AVX512F__) /* which scales beyond, to infinity */
+    x = vec_min(vec_all(VEC_EXP_HIGHEST), x);
+#endif
     const Vec n = (x * VEC_LOG2_E + VEC_MAGIC) - VEC_MAGIC;
     const Vec f = (x - n * VEC_LN2_HI) - n * VEC_LN2_LO;
     return vec_scale(vec_exp_reduced(f), n);

@@ -156,7 +156,7 @@ static void batch_bwd(void *ctx) {
     memset(o->db, 0, (size_t)d * sizeof(real));
     FOR_DOCUMENTS(at, n, o)
     batchnorm_backward(o->x->dx + at * d, o->dg, o->db, o->y->dx + at * d, o->x->x + at * d,
-                       o->mean, o->rstd, o->g->x, o->rows, n, d);
+                       o->mean, o->rstd, o->g->x, n, d);
     FOR_DOCUMENTS(at, n, o)
     batchnorm_finish(o->x->dx + at * d, o->x->x + at * d, o->mean, o->rstd, o->g->x, o->dg, o->db,
                      o->rows, n, d);

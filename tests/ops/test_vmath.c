@@ -80,13 +80,12 @@ static void exponential(void **state) {
  */
 static void exponential_ends(void **state) {
     (void)state;
-    const real x[5] = {-(real)EXP_TOP - 1, -1000, -HUGE, 1000, (real)NAN};
-    real y[5];
-    exps(y, x, 5);
+    const real x[4] = {-(real)EXP_TOP - 1, -1000, -HUGE, (real)NAN};
+    real y[4];
+    exps(y, x, 4);
     assert_true(y[0] >= TINY && y[0] < 4 * (real)expl(-(long double)EXP_TOP));
     assert_true(y[1] == y[0] && y[2] == y[0]);
-    assert_true(isinf(y[3]) && y[3] > 0);
-    assert_true(isnan(y[4]));
+    assert_true(isnan(y[3]));
 }
 
 static void sums_and_maxima(void **state) {
