@@ -166,8 +166,8 @@ static void evaluation_leaves_no_trace(void **state) {
     tiny_close(&t);
 }
 
-/* It has no unbiased variance: the running one stays, the mean moves. Nothing comes back through its
- * norms, no rounding either. */
+/* It has no unbiased variance: the running one stays, the mean moves. Nothing comes back through
+ * its norms, no rounding either. */
 static void population_of_one(void **state) {
     (void)state;
     Tiny t;
