@@ -60,7 +60,7 @@ void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
     for (int i = 0; i < 2; i++) t->narrow[i] = arena_reals(a, TILE * d);
     attn_scratch_place(&t->attn, a, &attn, m->max_tokens, keeps_projections(m));
     t->x = t->attn.dx;
-    t->dnorm = arena_reals(a, (size_t)m->max_tokens * d);
+    t->dnorm = t->attn.x;
 }
 
 /* ---- the map of segments ---- */

@@ -46,7 +46,8 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N);
 typedef struct EncoderScratch {
     real *x;     /* (N,d) a sublayer's input, in the tokens' order: the memory of attn.dx, until
                     attn_layer_backward needs that */
-    real *dnorm; /* (N,d) gradient of a norm's output */
+    real *dnorm; /* (N,d) gradient of a norm's output: the memory of attn.x, with which
+                    attn_layer_backward is done by then */
     real *wide[2], *narrow[2]; /* tiles: of the widest layer, of width d */
     AttnScratch attn;
 } EncoderScratch;
