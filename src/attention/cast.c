@@ -372,13 +372,12 @@ static void intra_forward(Scratch *t, const Cast *s, const Saved *v, const AttnC
     const int d = s->shape.d, h = s->shape.h, e = s->shape.e;
     for (int head = 0; head < h; head++)
         attend_forward(&t->pack, head, cast_row(v->lse, s, c, head, k), (AttnFn)s->fn);
-    for (int i = 0; i < t->pack.n; i++) {
-        real *restrict out = call->R + (size_t)list[i] * (size_t)d;
-        const real *restrict o = t->pack.o + (size_t)i * (size_t)d;
-        for (int head = 0; head < h; head++) {
-            const real a = cast_row(v->weight, s, c, head, k)[i];
-#pragma omp simd
-            for (int j = head * e; j < (head + 1) * e; j++) out[j] += a * o[j];
+    for (int head = 0; head < h; head++) {
+        const real *weight = cast_row(v->weight, s, c, head, k);
+        for (int r = 0; r < t->pack.n; r++) {
+            real *out = call->R + (size_t)list[r] * (size_t)d + head * e;
+            const real *o = t->pack.o + (size_t)r * (size_t)d + head * e;
+            EACH_VEC(e, vec_add_scaled(out + i, o + i, weight[r], left));
         }
     }
 }

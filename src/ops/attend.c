@@ -62,16 +62,12 @@ static void gather(const AttendPack *p, real *restrict dst, const real *restrict
     memset(dst + (size_t)p->n * d, 0, (size_t)(p->np - p->n) * d * sizeof *dst);
 }
 
-static inline void add_scaled(real *to, const real *from, real scale, int left) {
-    vec_store(to, vec_load(to, left) + scale * vec_load(from, left), left);
-}
-
 static void scatter(const AttendPack *p, real *restrict dst, const real *restrict src,
                     const int *idx, real scale) {
     const size_t d = (size_t)p->d;
     for (int r = 0; r < p->n; r++) {
         real *row = dst + (size_t)(idx ? idx[r] : r) * d;
-        EACH_VEC(p->d, add_scaled(row + i, src + (size_t)r * d + i, scale, left));
+        EACH_VEC(p->d, vec_add_scaled(row + i, src + (size_t)r * d + i, scale, left));
     }
 }
 

@@ -71,6 +71,10 @@ static inline Vec vec_load(const real *p, int left) {
 }
 static inline void vec_store(real *p, Vec v, int left) { memcpy(p, &v, (size_t)left * sizeof *p); }
 
+static inline void vec_add_scaled(real *to, const real *from, real scale, int left) {
+    vec_store(to, vec_load(to, left) + scale * vec_load(from, left), left);
+}
+
 /* For rows, which are short: a call of memcpy for each takes longer. */
 static inline void vec_copy(real *to, const real *from, int n) {
     EACH_VEC(n, vec_store(to + i, vec_load(from + i, left), left));
