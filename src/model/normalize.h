@@ -15,8 +15,8 @@ typedef void NormRows(const Pass *p, const Doc *doc, int index, real *y, const r
                       int n);
 NormRows norm_forward, norm_again;
 
-/* dx += the gradient through the norm, and the gradients of its parameters to dw. Batch norm: but
- * for what norm_finish takes from it, once these are there for the whole batch. */
+/* dx += the gradient through the norm, and the gradients of its parameters to dw. With batch norm
+ * dx is whole after norm_finish, when these are there for the whole batch. */
 void norm_backward(const Pass *p, const Doc *doc, int index, real *dx, const real *dy,
                    const real *x, int r0, int n, real *dw);
 void norm_finish(const Pass *p, int index, real *dx, const real *x, int n);

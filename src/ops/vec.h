@@ -168,8 +168,8 @@ static inline real vec_dot(const real *x, const real *y, int n) {
 
 /* exp(x) = 2^n exp(f), n = round(x / ln 2), |f| <= ln 2 / 2, exp(f) by a polynomial.
  * Adding and taking away VEC_MAGIC = 1.5 * 2^(mantissa bits) rounds to a whole number, which stands
- * in the low bits of the sum. Exact to 2 ULP from VEC_EXP_LOWEST to VEC_EXP_HIGHEST; what it is at
- * these beyond, or more above; NaN passes. */
+ * in the low bits of the sum. Exact to 2 ULP from VEC_EXP_LOWEST to VEC_EXP_HIGHEST. Below it stays
+ * what it is there; above it is at least that; NaN passes. */
 #ifdef REAL_DOUBLE
 enum { VEC_MANTISSA = 52, VEC_BIAS = 1023 };
 #define VEC_MAGIC 6755399441055744.0

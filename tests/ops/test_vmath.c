@@ -76,8 +76,7 @@ static void exponential(void **state) {
     free(x), free(y);
 }
 
-/* Never 0, so that nothing becomes denormal or is divided by it; infinite far above, NaN for NaN.
- */
+/* Never 0, so that nothing becomes denormal or is divided by it; NaN for NaN. */
 static void exponential_ends(void **state) {
     (void)state;
     const real x[4] = {-(real)EXP_TOP - 1, -1000, -HUGE, (real)NAN};
