@@ -139,32 +139,46 @@ static void pad_row(real *row, const Tile *t, real value) {
 /* Below this, exp needs no shift: e^40 times any number of keys is far from overflow. */
 enum { SAFE = 40 };
 
+static VmathTile padded_tile(const Tile *t) { return (VmathTile){t->rows, t->kp, t->ld}; }
+
 static bool needs_shift(const real *s, const Tile *t) {
-    return !(vmath_tile_peak(s, t->ld, t->rows, t->kp) <= SAFE);
+    return !(vmath_tile_peak(s, padded_tile(t)) <= SAFE);
 }
 
-/* One tile of keys joins the running shift m, sum l and output o of each row. */
-static void online_softmax(real *s, const Tile *t, real *m, real *l, real *shrink, real *o, int d,
-                           int e) {
+/* Of each row (ROWS): shift and sum so far; of the tile at hand: the sum, and what log the sum so
+ * far shrinks by. */
+typedef struct Running {
+    real *m, *l, *sum, *shrink;
+} Running;
+
+/* The running shift m of each row, what the sum so far shrinks by, and padding that adds nothing.
+ * Returns whether anything shrinks. */
+static bool shift_rows(real *s, const Tile *t, real *m, real *shrink) {
     const bool shifted = needs_shift(s, t);
     bool changed = false;
-    for (int r = 0; r < t->rows; r++) {
-        real *row = s + (size_t)r * (size_t)t->ld, top = 0;
+    for (int r = 0; r < t->rows; r++, s += t->ld) {
+        real top = 0;
         if (shifted) {
-            pad_row(row, t, row[0]);
-            top = vmath_max(row, t->kp);
+            pad_row(s, t, s[0]);
+            top = vmath_max(s, t->kp);
         }
         if (t->j0 > 0 && m[r] > top) top = m[r];
         shrink[r] = t->j0 > 0 ? m[r] - top : 0;
         changed |= shrink[r] != 0;
         m[r] = top;
-        pad_row(row, t, top - NOTHING);
-        const real sum = vmath_exp_sum(row, row, top, t->kp);
-        l[r] = t->j0 > 0 ? l[r] * REAL_EXP(shrink[r]) + sum : sum;
+        pad_row(s, t, top - NOTHING);
     }
-    if (!changed) return;
+    return changed;
+}
+
+/* One tile of keys joins the running shift m, sum l and output o of each row. */
+static void online_softmax(real *s, const Tile *t, const Running *run, real *o, int d, int e) {
+    const bool changed = shift_rows(s, t, run->m, run->shrink);
+    vmath_exp_rows(s, run->sum, run->m, padded_tile(t));
     for (int r = 0; r < t->rows; r++) {
-        const real f = REAL_EXP(shrink[r]);
+        const real f = changed ? REAL_EXP(run->shrink[r]) : 1;
+        run->l[r] = t->j0 > 0 ? run->l[r] * f + run->sum[r] : run->sum[r];
+        if (!changed) continue;
 #pragma omp simd
         for (int j = 0; j < e; j++) o[(size_t)r * (size_t)d + (size_t)j] *= f;
     }
@@ -189,7 +203,8 @@ static void laplace_tile(real *s, const Tile *t) {
 
 void attend_forward(const AttendPack *p, int head, real *lse, AttnFn f) {
     const int n = p->n, d = p->d, e = p->e;
-    real *m = p->stats, *l = m + ROWS, *shrink = l + ROWS;
+    real *const stats = p->stats;
+    const Running run = {stats, stats + ROWS, stats + 2 * ROWS, stats + 3 * ROWS};
     Tile t = {.ld = min_int(KEYS, p->np)};
     for (int r0 = 0; r0 < n; r0 += ROWS) {
         tile_rows_at(&t, r0, ROWS, n);
@@ -199,12 +214,20 @@ void attend_forward(const AttendPack *p, int head, real *lse, AttnFn f) {
             gemm_nn(p->tile, t.ld, at(p, p->q, r0, head), d, transposed(p, p->kt, j0, head), p->np,
                     t.rp, t.kp, e, false);
             if (f == ATTN_SOFTMAX)
-                online_softmax(p->tile, &t, m, l, shrink, o, d, e);
+                online_softmax(p->tile, &t, &run, o, d, e);
             else
                 laplace_tile(p->tile, &t);
             gemm_nn(o, d, p->tile, t.ld, at(p, p->v, j0, head), d, t.rp, e, t.kp, j0 > 0);
         }
-        if (f == ATTN_SOFTMAX) finish_rows(o, lse + r0, m, l, t.rows, d, e);
+        if (f == ATTN_SOFTMAX) finish_rows(o, lse + r0, run.m, run.l, t.rows, d, e);
+    }
+}
+
+static void laplace_backward(real *s, real *dp, const Tile *t, real *D, bool d_known,
+                             const real *a) {
+    for (int r = 0; r < t->rows; r++, s += t->ld, dp += t->ld) {
+        const real dot = vmath_laplace_row(s, dp, a ? a[r] : 1, t->kp);
+        if (!d_known) D[r] = dot;
     }
 }
 
@@ -213,20 +236,17 @@ void attend_forward(const AttendPack *p, int head, real *lse, AttnFn f) {
  * The tile's S becomes a P, its dP becomes dS. */
 static void tile_backward(real *s, real *dp, const Tile *t, real *D, bool d_known, const real *a,
                           const real *lse, AttnFn f) {
-    for (int r = 0; r < t->rows; r++) {
-        real *sr = s + (size_t)r * (size_t)t->ld, *dpr = dp + (size_t)r * (size_t)t->ld;
-        const real weight = a ? a[t->r0 + r] : 1;
-        if (f == ATTN_LAPLACE) {
-            const real dot = vmath_laplace_row(sr, dpr, weight, t->kp);
-            if (!d_known) D[r] = dot;
-            continue;
-        }
-        pad_row(sr, t, lse[t->r0 + r]);
-        if (d_known)
-            vmath_softmax_grad(sr, dpr, lse[t->r0 + r], weight, D[r], t->kp);
-        else
-            D[r] = vmath_softmax_row(sr, dpr, lse[t->r0 + r], weight, t->kp);
+    if (a) a += t->r0;
+    if (f == ATTN_LAPLACE) {
+        laplace_backward(s, dp, t, D, d_known, a);
+        return;
     }
+    lse += t->r0;
+    for (int r = 0; r < t->rows; r++) pad_row(s + (size_t)r * (size_t)t->ld, t, lse[r]);
+    if (d_known)
+        vmath_softmax_grad(s, dp, D, lse, a, padded_tile(t));
+    else
+        vmath_softmax_rows(s, dp, D, lse, a, padded_tile(t));
 }
 
 static void row_dots(real *D, const real *x, const real *y, int rows, int d, int e) {

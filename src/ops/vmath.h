@@ -13,13 +13,19 @@
 real vmath_exp_sum(real *y, const real *x, real shift, int n);
 /* The largest of x[0..n-1], n > 0. */
 real vmath_max(const real *x, int n);
-/* The largest |x| of a tile, cols a multiple of 16; NaN may be passed over. */
-real vmath_tile_peak(const real *x, int ld, int rows, int cols);
-
-/* Rows of attention's backward pass, p = exp(s - lse): s becomes a p, and dp becomes a p (dp - D).
- * The first is given D; the second computes D = sum_i p_i dp_i and returns it. */
-void vmath_softmax_grad(real *s, real *dp, real lse, real a, real D, int n);
-real vmath_softmax_row(real *s, real *dp, real lse, real a, int n);
+/* A tile of rows ld apart; cols is a multiple of 16. */
+typedef struct VmathTile {
+    int rows, cols, ld;
+} VmathTile;
+/* The largest |x|; NaN may be passed over. */
+real vmath_tile_peak(const real *x, VmathTile t);
+/* s becomes exp(s - shift), row by row, and sum (rows) the sums of rows. */
+void vmath_exp_rows(real *s, real *sum, const real *shift, VmathTile t);
+/* Attention's backward pass, p = exp(s - lse): s becomes a p, and dp becomes a p (dp - D). The
+ * first is given D; the second computes D = sum_j p_j dp_j. D, lse, a (rows); without a it is 1. */
+void vmath_softmax_grad(real *s, real *dp, const real *D, const real *lse, const real *a,
+                        VmathTile t);
+void vmath_softmax_rows(real *s, real *dp, real *D, const real *lse, const real *a, VmathTile t);
 
 /* y = x Phi(x), the exact GELU (Hendrycks, Gimpel 2016, arXiv:1606.08415). y may be x. */
 void vmath_gelu(real *y, const real *x, int n);

@@ -186,43 +186,116 @@ static void softplus(void **state) {
     free(x);
 }
 
-static void rows(void **state) {
+static void laplace_rows(void **state) {
     (void)state;
     enum { N = 67 };
     for (int n = 1; n <= N; n++) {
-        real s[N], p[N], d[N], dp[N], again[N];
-        long double dot = 0, ldot = 0;
-        for (int i = 0; i < n; i++) {
-            s[i] = (real)(0.03 * ((i * 37) % 67) - 1);
-            dp[i] = (real)(0.05 * ((i * 29) % 67) - 1.5);
-        }
-        for (int i = 0; i < n; i++) {
-            dot += expl((long double)s[i] - 2) * (long double)dp[i];
-            ldot += ref_laplace((long double)s[i]) * (long double)dp[i];
-        }
+        real s[N], p[N], d[N], dp[N];
+        long double dot = 0;
         const long double bar = 40 * n * (long double)EPS;
-        memcpy(p, s, sizeof p), memcpy(d, dp, sizeof d);
-        near("softmax dot", 0, vmath_softmax_row(p, d, 2, 3, n), dot, bar);
         for (int i = 0; i < n; i++) {
-            const long double e = expl((long double)s[i] - 2);
-            near("softmax a p", s[i], p[i], 3 * e, bar);
-            near("softmax ds", s[i], d[i], 3 * e * ((long double)dp[i] - dot), bar);
+            p[i] = s[i] = (real)(0.03 * ((i * 37) % 67) - 1);
+            d[i] = dp[i] = (real)(0.05 * ((i * 29) % 67) - 1.5);
+            dot += ref_laplace((long double)s[i]) * (long double)dp[i];
         }
-        memcpy(again, s, sizeof again), memcpy(d, dp, sizeof d);
-        vmath_softmax_grad(again, d, 2, 3, REAL(0.25), n);
-        for (int i = 0; i < n; i++) {
-            const long double e = expl((long double)s[i] - 2);
-            near("softmax a p", s[i], again[i], 3 * e, bar);
-            near("softmax ds", s[i], d[i], 3 * e * ((long double)dp[i] - 0.25L), bar);
-        }
-        memcpy(p, s, sizeof p), memcpy(d, dp, sizeof d);
-        near("laplace dot", 0, vmath_laplace_row(p, d, 3, n), ldot, bar);
+        near("laplace dot", 0, vmath_laplace_row(p, d, 3, n), dot, bar);
         for (int i = 0; i < n; i++) {
             const long double v = (long double)s[i];
             near("laplace a p", s[i], p[i], 3 * ref_laplace(v), bar);
             near("laplace ds", s[i], d[i], 3 * ref_slope(v) * (long double)dp[i], bar);
         }
     }
+}
+
+/* Scores, gradients of probabilities, and what belongs to rows; GAP reals beyond a row's last are
+ * nobody's. */
+enum { TILE_ROWS = 67, TILE_COLS = 1040, GAP = 3, UNTOUCHED = 77 };
+typedef struct RowsTile {
+    VmathTile t;
+    real s[TILE_ROWS * (TILE_COLS + GAP)], dp[TILE_ROWS * (TILE_COLS + GAP)];
+    real lse[TILE_ROWS], a[TILE_ROWS], D[TILE_ROWS];
+} RowsTile;
+
+static void fill_tile(RowsTile *x, VmathTile t) {
+    x->t = t;
+    for (int i = 0; i < t.rows * t.ld; i++) {
+        const bool gap = i % t.ld >= t.cols;
+        x->s[i] = gap ? UNTOUCHED : (real)(0.03 * ((i * 37) % 67) - 1);
+        x->dp[i] = gap ? UNTOUCHED : (real)(0.05 * ((i * 29) % 71) - 1.5);
+    }
+    for (int r = 0; r < t.rows; r++) {
+        x->lse[r] = (real)(2 + 0.1 * (r % 5));
+        x->a[r] = (real)(3 - 0.2 * (r % 7));
+        x->D[r] = (real)(0.25 + 0.01 * r);
+    }
+}
+
+/* Against `before`: s is a p, and dp a p (dp - D), D given or (known = false) the sums of p dp. */
+static void check_tile(const RowsTile *x, const RowsTile *before, const real *a, bool known) {
+    const VmathTile t = x->t;
+    const long double bar = 40 * t.cols * (long double)EPS;
+    for (int r = 0; r < t.rows; r++) {
+        const real *s = before->s + r * t.ld, *dp = before->dp + r * t.ld;
+        const long double weight = a ? (long double)a[r] : 1;
+        long double D = 0;
+        for (int i = 0; i < t.cols; i++)
+            D += expl((long double)s[i] - (long double)before->lse[r]) * (long double)dp[i];
+        if (known) D = (long double)before->D[r];
+        near("D", (real)r, x->D[r], D, bar);
+        for (int i = 0; i < t.cols; i++) {
+            const long double p = weight * expl((long double)s[i] - (long double)before->lse[r]);
+            near("a p", s[i], x->s[r * t.ld + i], p, bar);
+            near("ds", s[i], x->dp[r * t.ld + i], p * ((long double)dp[i] - D), bar);
+        }
+        for (int i = t.cols; i < t.ld; i++)
+            assert_true(x->s[r * t.ld + i] == UNTOUCHED && x->dp[r * t.ld + i] == UNTOUCHED);
+    }
+}
+
+static void softmax_tiles(void **state) {
+    (void)state;
+    const VmathTile tiles[] = {
+        {1, 16, 16}, {3, 16, 19}, {67, 64, 64}, {67, 48, 51}, {5, 1040, 1043}};
+    RowsTile *x = malloc(sizeof *x), *before = malloc(sizeof *before);
+    if (!x || !before) abort();
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
+        for (int weighted = 0; weighted < 2; weighted++) {
+            fill_tile(before, tiles[i]);
+            const real *a = weighted ? before->a : NULL;
+            *x = *before;
+            vmath_softmax_rows(x->s, x->dp, x->D, x->lse, a, x->t);
+            check_tile(x, before, a, false);
+            *x = *before;
+            vmath_softmax_grad(x->s, x->dp, x->D, x->lse, a, x->t);
+            check_tile(x, before, a, true);
+        }
+    free(x), free(before);
+}
+
+static void exponentials_of_tiles(void **state) {
+    (void)state;
+    const VmathTile tiles[] = {{1, 16, 16}, {67, 64, 67}, {5, 1040, 1040}};
+    RowsTile *x = malloc(sizeof *x), *before = malloc(sizeof *before);
+    if (!x || !before) abort();
+    for (size_t k = 0; k < sizeof tiles / sizeof *tiles; k++) {
+        const VmathTile t = tiles[k];
+        fill_tile(before, t);
+        *x = *before;
+        vmath_exp_rows(x->s, x->D, x->lse, t);
+        for (int r = 0; r < t.rows; r++) {
+            long double sum = 0;
+            for (int i = 0; i < t.ld; i++) {
+                const real from = before->s[r * t.ld + i], to = x->s[r * t.ld + i];
+                const long double e = expl((long double)from - (long double)x->lse[r]);
+                if (i >= t.cols)
+                    assert_true(to == UNTOUCHED);
+                else
+                    near("exp", from, to, e, (EXP_ULPS + 2) * (long double)EPS * e), sum += e;
+            }
+            near("sum", (real)r, x->D[r], sum, (EXP_ULPS + t.cols) * (long double)EPS * sum);
+        }
+    }
+    free(x), free(before);
 }
 
 /* What exp may give where it cannot be exact: e^80 or more, e^-80 or less. */
@@ -266,15 +339,16 @@ static void extremes(void **state) {
 static void peak_of_a_tile(void **state) {
     (void)state;
     enum { ROWS = 5, COLS = 48, LD = 50 };
+    const VmathTile tile = {ROWS, COLS, LD};
     real x[ROWS * LD];
     for (int at = 0; at < ROWS * COLS; at++) {
         const int place = at / COLS * LD + at % COLS;
         for (int i = 0; i < ROWS * LD; i++) x[i] = i % LD < COLS ? (real)(i % 7) - 3 : 100;
-        assert_true(vmath_tile_peak(x, LD, ROWS, COLS) == 3);
+        assert_true(vmath_tile_peak(x, tile) == 3);
         x[place] = -9;
-        assert_true(vmath_tile_peak(x, LD, ROWS, COLS) == 9);
+        assert_true(vmath_tile_peak(x, tile) == 9);
         x[place] = (real)-INFINITY;
-        assert_true(isinf(vmath_tile_peak(x, LD, ROWS, COLS)));
+        assert_true(isinf(vmath_tile_peak(x, tile)));
     }
 }
 
@@ -371,7 +445,9 @@ int main(void) {
         cmocka_unit_test(laplace),
         cmocka_unit_test(laplace_does_not_saturate_early),
         cmocka_unit_test(softplus),
-        cmocka_unit_test(rows),
+        cmocka_unit_test(laplace_rows),
+        cmocka_unit_test(softmax_tiles),
+        cmocka_unit_test(exponentials_of_tiles),
         cmocka_unit_test(extremes),
         cmocka_unit_test(peak_of_a_tile),
         cmocka_unit_test(softmax_keeps_nan),
