@@ -201,9 +201,10 @@ static void train_lane(void *ctx, int lane, int thread, real *dw) {
     FOR_LANE(i, r->e, lane) whole_sample(r, r->e->order[i], &r->e->workers[thread], dw);
 }
 
-static void evaluate_lane(void *ctx, int lane, int thread) {
+/* Where nothing is summed a sample is a lane, so that threads end closer together. */
+static void evaluate_sample(void *ctx, int i, int thread) {
     const Run *r = ctx;
-    FOR_LANE(i, r->e, lane) whole_sample(r, r->e->order[i], &r->e->workers[thread], NULL);
+    whole_sample(r, r->e->order[i], &r->e->workers[thread], NULL);
 }
 
 /* ---- batch norm: segment by segment ---- */
@@ -218,10 +219,9 @@ static real *moments_of(const Engine *e, const Doc *doc) {
 }
 
 /* One segment forward, and the moments of the rows that it leaves. */
-static void forward_lane(void *ctx, int lane, int thread) {
+static void forward_sample(void *ctx, int i, int thread) {
     const Run *r = ctx;
     const int d = r->pass.m->conf.d;
-    FOR_LANE(i, r->e, lane)
     for (int j = 0; j < r->pass.m->task.per_example; j++) {
         Doc *doc = &coupled_docs(r, r->e->order[i])[j];
         real *mean = moments_of(r->e, doc);
@@ -282,7 +282,7 @@ static void normalise_batch(Run *r, int B, double population) {
     s->population = population;
     s->dg = e->batch_grads + at->g;
     s->db = e->batch_grads + at->b;
-    lanes_run(r->lanes, forward_lane, r);
+    lanes_run(B, forward_sample, r);
     for (int j = 0; j < e->m->conf.d; j++) {
         const int docs = B * e->m->task.per_example;
         const double squares = gather_moments(e, docs, j, population, &s->mean[j]);
@@ -352,7 +352,8 @@ void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out
     Run r = {.e = e, .samples = samples, .out = out, .taps = taps};
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, 0};
     if (e->m->conf.norm == NORM_BATCH) running_stats(e);
-    lanes_run(deal(e, samples, B), evaluate_lane, &r);
+    deal(e, samples, B);
+    lanes_run(B, evaluate_sample, &r);
 }
 
 void engine_begin_update(Engine *e) {
