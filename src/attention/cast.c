@@ -243,26 +243,26 @@ static void weights_backward(Scratch *t, const Cast *s, const Saved *v, const At
     if (call->held < call->N) unfold_query(t, s, call);
 }
 
-/* Sets members' scores to 0; `keep`: v->weight has them first. */
-static void take_members(real *x, const Cast *s, const Saved *v, bool keep, int k) {
+/* Sets members' A_sum to 0, for the sum over other clusters; `keep`: v->weight has them first. */
+static void take_members(real *asum, const Cast *s, const Saved *v, bool keep, int k) {
     for (int c = 0; c < s->clusters; c++)
         for (int head = 0; head < s->shape.h; head++) {
             real *weight = cast_row(v->weight, s, c, head, k);
             for (int i = 0; i < v->size[c]; i++) {
-                real *at = x + cast_score_at(s, cast_list(v, c, k)[i], head * s->clusters + c);
+                real *at = asum + cast_score_at(s, cast_list(v, c, k)[i], head * s->clusters + c);
                 if (keep) weight[i] = *at;
                 *at = 0;
             }
         }
 }
 
-/* Sets them to v->weight. */
-static void put_members(real *x, const Cast *s, const Saved *v, int k) {
-    for (int c = 0; c < s->clusters; c++)
-        for (int head = 0; head < s->shape.h; head++)
-            for (int i = 0; i < v->size[c]; i++)
-                x[cast_score_at(s, cast_list(v, c, k)[i], head * s->clusters + c)] =
-                    cast_row(v->weight, s, c, head, k)[i];
+/* Puts members' A_sum back; their gradients are t->dots, those of R_intra, instead of R_inter's. */
+static void put_members(Scratch *t, const Cast *s, const real *weight, const int *list, int row) {
+    for (int i = 0; i < t->pack.n; i++) {
+        const size_t at = cast_score_at(s, list[i], row);
+        t->asum[at] = weight[i];
+        t->dasum[at] = t->dots[i];
+    }
 }
 
 /* ---- a cluster's summary, step 6 ---- */
@@ -384,11 +384,13 @@ static void intra_forward(Scratch *t, const Cast *s, const Saved *v, const AttnC
 
 static void intra_backward(Scratch *t, const Cast *s, const Saved *v, const int *list, int c,
                            int k) {
+    memset(t->dots, 0, (size_t)t->pack.n * sizeof *t->dots);
     for (int head = 0; head < s->shape.h; head++) {
-        attend_backward(&t->pack, head, t->dots, cast_row(v->weight, s, c, head, k),
-                        cast_row(v->lse, s, c, head, k), (AttnFn)s->fn);
-        for (int i = 0; i < t->pack.n; i++)
-            t->dasum[cast_score_at(s, list[i], head * s->clusters + c)] = t->dots[i];
+        const real *weight = cast_row(v->weight, s, c, head, k);
+        if (s->intra)
+            attend_backward(&t->pack, head, t->dots, weight, cast_row(v->lse, s, c, head, k),
+                            (AttnFn)s->fn);
+        put_members(t, s, weight, list, head * s->clusters + c);
     }
 }
 
@@ -404,7 +406,8 @@ static void forward(const void *self, AttnCall *call) {
     place_scratch(&t, s, &call->scratch, N, false);
     weights_forward(&t, s, &v, call);
     take_members(t.asum, s, &v, true, k);
-    memset(call->R, 0, (size_t)N * (size_t)s->shape.d * sizeof *call->R);
+    const int rows = s->summaries ? call->held : N; /* others_forward writes the rest */
+    memset(call->R, 0, (size_t)rows * (size_t)s->shape.d * sizeof *call->R);
     memset(v.rinter, 0, (size_t)(C * s->shape.d) * sizeof *v.rinter);
     for (int c = 0; c < C; c++) {
         const int *list = cast_list(&v, c, k);
@@ -421,10 +424,8 @@ static void cluster_backward(Scratch *t, const Cast *s, const Saved *v, const At
     const int *list = cast_list(v, c, k);
     attend_pack(&t->pack, call->Q, call->K, call->V, list, v->size[c]);
     attend_pack_backward(&t->pack, call->dR, NULL, list);
-    if (s->intra)
-        intra_backward(t, s, v, list, c, k);
-    else
-        attend_no_gradients(&t->pack);
+    if (!s->intra) attend_no_gradients(&t->pack);
+    intra_backward(t, s, v, list, c, k);
     if (s->summaries) summary_backward(t, s, v, call, list, c, k);
     attend_unpack(&t->pack, call->dQ, call->dK, call->dV, list);
 }
@@ -441,8 +442,6 @@ static void backward(const void *self, AttnCall *call) {
     if (s->summaries) {
         take_members(t.asum, s, &v, false, k);
         others_backward(&t, s, &v, call);
-        take_members(t.dasum, s, &v, false, k);
-        put_members(t.asum, s, &v, k);
     } else {
         memset(t.dasum, 0, score_reals(s, N) * sizeof *t.dasum);
     }
