@@ -16,11 +16,10 @@ enum { PLACE_EMBEDDING, PLACE_ATTENTION, PLACE_FEED_FORWARD, PLACE_MECHANISM };
 
 static int largest(int a, int b) { return a > b ? a : b; }
 
-/* Of narrow rows, q, k and v are made again sooner than fetched from memory: 6 % of a step of width
- * 32 is gained, 0 of 64, 7 lost of 128. */
-static bool keeps_projections(const Model *m) {
-    return m->conf.norm != NORM_BATCH || m->conf.d >= 64;
-}
+/* Of narrow rows, q, k, v and f are made again sooner than fetched from memory: with q, k and v 6 %
+ * of a step of width 32 is gained, 0 of 64, 7 lost of 128. f takes as long either way on two cores,
+ * but a seventh less memory. */
+static bool keeps_products(const Model *m) { return m->conf.norm != NORM_BATCH || m->conf.d >= 64; }
 
 void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
     const size_t n = (size_t)N, d = (size_t)m->conf.d;
@@ -42,8 +41,8 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
     }
     for (int i = 0; i < m->conf.depth; i++) {
         BlockActs b = {0};
-        attn_acts_place(&b.attn, a, &attn, N, keeps_projections(m));
-        b.f = arena_reals(a, n * (size_t)m->conf.d_ff);
+        attn_acts_place(&b.attn, a, &attn, N, keeps_products(m));
+        b.f = keeps_products(m) ? arena_reals(a, n * (size_t)m->conf.d_ff) : NULL;
         if (!measuring) doc->blocks[i] = b;
     }
     doc->grad = arena_reals(a, n * d);
@@ -58,7 +57,7 @@ void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
     const AttnLayer attn = {.mech = m->mech, .self = m->attn, .d = m->conf.d};
     for (int i = 0; i < 2; i++) t->wide[i] = arena_reals(a, wide);
     for (int i = 0; i < 2; i++) t->narrow[i] = arena_reals(a, TILE * d);
-    attn_scratch_place(&t->attn, a, &attn, m->max_tokens, keeps_projections(m));
+    attn_scratch_place(&t->attn, a, &attn, m->max_tokens, keeps_products(m));
     t->x = t->attn.dx;
     t->dnorm = t->attn.x;
 }
@@ -285,6 +284,16 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
     }
 }
 
+/* f of n rows, from their x: in the document's memory if it keeps them, else in t->wide[0]. */
+static const real *hidden_rows(const Pass *p, const Doc *doc, EncoderScratch *t, int layer,
+                               const real *x, int r0, int n, bool first) {
+    const LinearAt *fc1 = &p->m->blocks[layer].fc1;
+    const int d = p->m->conf.d, F = p->m->conf.d_ff;
+    real *kept = doc->blocks[layer].f, *f = kept ? rows(kept, r0, F) : t->wide[0];
+    if (first || !kept) linear_forward(f, F, x, d, p->wt + fc1->w, p->w + fc1->b, NULL, n, d, F);
+    return f;
+}
+
 static void feed_forward_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment,
                                  int layer) {
     const Model *m = p->m;
@@ -292,8 +301,7 @@ static void feed_forward_forward(const Pass *p, Doc *doc, EncoderScratch *t, int
     const int d = m->conf.d, F = m->conf.d_ff;
     FOR_TILES (r0, n, doc->N) {
         const real *x = sublayer_input(norm_forward, p, doc, segment, r0, n, t->narrow[0]);
-        real *f = rows(doc->blocks[layer].f, r0, F);
-        linear_forward(f, F, x, d, p->wt + at->fc1.w, p->w + at->fc1.b, NULL, n, d, F);
+        const real *f = hidden_rows(p, doc, t, layer, x, r0, n, true);
         vmath_gelu(t->wide[0], f, n * F);
         const real *residual = m->conf.pre_norm ? rows(input_of(m, doc, segment), r0, d) : x;
         add_residual(p, doc, layer, rows(output_of(m, doc, segment), r0, d), residual, t->wide[0],
@@ -343,9 +351,9 @@ static void feed_forward_backward(const Pass *p, Doc *doc, EncoderScratch *t, in
         const real *dy =
             residual_backward(p, doc, layer, rows(doc->grad, r0, d), t->narrow[0], r0, n);
         linear_backward_input(df, F, dy, d, p->w + at->fc2.w, false, n, F, d);
-        vmath_gelu_grad(df, g, rows(doc->blocks[layer].f, r0, F), n * F);
-        linear_backward_weight(dw + at->fc2.w, dw + at->fc2.b, dy, d, g, F, n, F, d);
         const real *x = sublayer_input(norm_again, p, doc, segment, r0, n, t->narrow[1]);
+        vmath_gelu_grad(df, g, hidden_rows(p, doc, t, layer, x, r0, n, false), n * F);
+        linear_backward_weight(dw + at->fc2.w, dw + at->fc2.b, dy, d, g, F, n, F, d);
         linear_backward_weight(dw + at->fc1.w, dw + at->fc1.b, df, F, x, d, n, d, F);
         linear_backward_input(rows(t->dnorm, r0, d), d, df, F, p->w + at->fc1.w, false, n, d, F);
         input_backward(p, doc, t, segment, r0, n, dw);

@@ -25,7 +25,7 @@ typedef struct Pass {
 /* One block's activations. */
 typedef struct BlockActs {
     AttnActs attn;
-    real *f; /* (N,d_ff) before gelu */
+    real *f; /* (N,d_ff) before gelu; NULL where it is made again */
 } BlockActs;
 
 /* A document's memory. */

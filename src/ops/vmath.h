@@ -29,7 +29,7 @@ void vmath_softmax_rows(real *s, real *dp, real *D, const real *lse, const real 
 
 /* y = x Phi(x), the exact GELU (Hendrycks, Gimpel 2016, arXiv:1606.08415). y may be x. */
 void vmath_gelu(real *y, const real *x, int n);
-/* y = x Phi(x), and dx = dy (Phi(x) + x phi(x)) in place of dy. */
+/* y = x Phi(x), and dx = dy (Phi(x) + x phi(x)) in place of dy. y may be x. */
 void vmath_gelu_grad(real *dy, real *y, const real *x, int n);
 
 /* L(x) = (1 + erf((x - mu) / (sigma sqrt 2))) / 2, mu = sqrt(1/2), sigma = sqrt(1/(4 pi)): MEGA's
