@@ -16,10 +16,13 @@ enum { PLACE_EMBEDDING, PLACE_ATTENTION, PLACE_FEED_FORWARD, PLACE_MECHANISM };
 
 static int largest(int a, int b) { return a > b ? a : b; }
 
-/* Of narrow rows, q, k, v and f are made again sooner than fetched from memory: with q, k and v 6 %
- * of a step of width 32 is gained, 0 of 64, 7 lost of 128. f takes as long either way on two cores,
- * but a seventh less memory. */
+/* Batch norm has a whole batch's activations in memory. Of narrow rows q, k and v are made again
+ * sooner than fetched from there (6 % of a step of width 32 is gained, 0 of 64, 7 lost of 128); to
+ * make f again costs nothing on two cores and saves a seventh of the memory. */
 static bool keeps_products(const Model *m) { return m->conf.norm != NORM_BATCH || m->conf.d >= 64; }
+
+/* Nor does it keep embeddings, whose tables are small; that saves a twelfth. */
+static bool keeps_embedding(const Model *m) { return m->conf.norm != NORM_BATCH; }
 
 void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
     const size_t n = (size_t)N, d = (size_t)m->conf.d;
@@ -32,7 +35,7 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
     const bool measuring = !a->base;
     const AttnLayer attn = {.mech = m->mech, .self = m->attn, .d = m->conf.d};
     for (int i = 0; i < streams; i++) {
-        real *s = arena_reals(a, n * d);
+        real *s = i > 0 || keeps_embedding(m) ? arena_reals(a, n * d) : NULL;
         if (!measuring) doc->stream[i] = s;
     }
     for (int i = 0; i < m->nnorms && m->conf.norm != NORM_BATCH; i++) {
@@ -58,6 +61,7 @@ void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
     for (int i = 0; i < 2; i++) t->wide[i] = arena_reals(a, wide);
     for (int i = 0; i < 2; i++) t->narrow[i] = arena_reals(a, TILE * d);
     attn_scratch_place(&t->attn, a, &attn, m->max_tokens, keeps_products(m));
+    t->embedding = keeps_embedding(m) ? NULL : arena_reals(a, (size_t)m->max_tokens * d);
     t->x = t->attn.dx;
     t->dnorm = t->attn.x;
 }
@@ -153,6 +157,14 @@ static void embedding_forward(const Pass *p, const Doc *doc, EncoderScratch *t) 
         if (D != d)
             linear_forward(out, d, x, D, p->wt + m->proj.w, p->w + m->proj.b, NULL, n, D, d);
     }
+}
+
+/* Makes doc->stream[0] for the segments that read it: for the first, or for each. */
+static void embed(const Pass *p, Doc *doc, EncoderScratch *t, int segment, bool forward) {
+    const int last = p->m->conf.pre_norm ? 1 : 0;
+    if (keeps_embedding(p->m) ? !forward || segment > 0 : segment > last) return;
+    if (!keeps_embedding(p->m)) doc->stream[0] = t->embedding;
+    embedding_forward(p, doc, t);
 }
 
 static void embedding_backward(const Pass *p, const Doc *doc, EncoderScratch *t, const real *grad,
@@ -370,7 +382,7 @@ static void pool_segment(const Pass *p, Doc *doc, EncoderScratch *t, int segment
 }
 
 void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment) {
-    if (segment == 0) embedding_forward(p, doc, t);
+    embed(p, doc, t, segment, true);
     if (segment == p->m->nsegments - 1) {
         pool_segment(p, doc, t, segment);
         return;
@@ -402,6 +414,7 @@ void segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, r
         pool_segment_backward(p, doc, t, segment, dw);
         return;
     }
+    embed(p, doc, t, segment, false);
     if (m->conf.norm == NORM_BATCH)
         norm_finish(p, segment, doc->grad, output_of(m, doc, segment), doc->N);
     int j = sublayer_of(m, segment);

@@ -34,7 +34,8 @@ typedef struct Doc {
     const int *ids;      /* its token ids, without cls */
     RngKey key;          /* of its dropout masks and hashes */
     AttnTap *tap;        /* one a block, or NULL */
-    real **stream;       /* (2 depth + 1) x (N,d): the inputs of norms, and of the first sublayer */
+    real **stream;       /* (2 depth + 1) x (N,d): the inputs of norms, and of the first sublayer;
+                            with batch norm the first, the embedding, is a thread's */
     real **mean, **rstd; /* (nnorms) x (N): layer norm; scale norm keeps 1/|x| in rstd */
     BlockActs *blocks;
     real *grad;   /* (N,d) gradient of the stream */
@@ -44,10 +45,11 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N);
 
 /* A thread's scratch. */
 typedef struct EncoderScratch {
-    real *x;     /* (N,d) a sublayer's input, in the tokens' order: the memory of attn.dx, until
-                    attn_layer_backward needs that */
-    real *dnorm; /* (N,d) gradient of a norm's output: the memory of attn.x, with which
-                    attn_layer_backward is done by then */
+    real *x;         /* (N,d) a sublayer's input, in the tokens' order: the memory of attn.dx, until
+                        attn_layer_backward needs that */
+    real *dnorm;     /* (N,d) gradient of a norm's output: the memory of attn.x, with which
+                        attn_layer_backward is done by then */
+    real *embedding; /* (N,d) of documents that do not keep theirs */
     real *wide[2], *narrow[2]; /* tiles: of the widest layer, of width d */
     AttnScratch attn;
 } EncoderScratch;
