@@ -59,6 +59,7 @@ static void place(Engine *e, Arena *a) {
     e->wt = arena_reals(a, total);
     fold_place(&e->fold, a, m);
     place_workers(e, a);
+    e->longest_first = arena_ints(a, B);
     e->order = arena_ints(a, B);
     e->lane_of = arena_ints(a, B);
     e->lane_start = arena_ints(a, (size_t)e->lanes + 1);
@@ -109,25 +110,30 @@ static double sample_work(const Engine *e, const Sample *s) {
     return n;
 }
 
-/* Samples by falling length (the earlier first on ties) each go to the lane with the least to do
- * (the lower on ties); then `order` lists them lane by lane. Returns the number of lanes. */
-static int deal(Engine *e, const Sample *samples, int B) {
-    const int lanes = e->lanes < B ? e->lanes : B;
-    int *sorted = e->order;
+/* Samples by falling length, the earlier first on ties. */
+static void sort_samples(Engine *e, const Sample *samples, int B) {
+    int *sorted = e->longest_first;
     for (int i = 0; i < B; i++) {
         int j = i;
         for (; j > 0 && sample_work(e, &samples[sorted[j - 1]]) < sample_work(e, &samples[i]); j--)
             sorted[j] = sorted[j - 1];
         sorted[j] = i;
     }
+}
+
+/* Each goes, in that order, to the lane with the least to do (the lower on ties); then `order`
+ * lists them lane by lane. Returns the number of lanes. */
+static int deal(Engine *e, const Sample *samples, int B) {
+    const int lanes = e->lanes < B ? e->lanes : B;
     memset(e->load, 0, (size_t)lanes * sizeof *e->load);
     memset(e->lane_start, 0, (size_t)(lanes + 1) * sizeof *e->lane_start);
     for (int i = 0; i < B; i++) {
+        const int sample = e->longest_first[i];
         int best = 0;
         for (int l = 1; l < lanes; l++)
             if (e->load[l] < e->load[best]) best = l;
-        e->load[best] += sample_work(e, &samples[sorted[i]]);
-        e->lane_of[sorted[i]] = best;
+        e->load[best] += sample_work(e, &samples[sample]);
+        e->lane_of[sample] = best;
         e->lane_start[best + 1]++;
     }
     for (int l = 0; l < lanes; l++) e->lane_start[l + 1] += e->lane_start[l];
@@ -201,10 +207,11 @@ static void train_lane(void *ctx, int lane, int thread, real *dw) {
     FOR_LANE(i, r->e, lane) whole_sample(r, r->e->order[i], &r->e->workers[thread], dw);
 }
 
-/* Where nothing is summed a sample is a lane, so that threads end closer together. */
-static void evaluate_sample(void *ctx, int i, int thread) {
+/* Where nothing is summed a sample is a lane, the longest first, so that threads end closer
+ * together. */
+static void evaluate_sample(void *ctx, int lane, int thread) {
     const Run *r = ctx;
-    whole_sample(r, r->e->order[i], &r->e->workers[thread], NULL);
+    whole_sample(r, r->e->longest_first[lane], &r->e->workers[thread], NULL);
 }
 
 /* ---- batch norm: segment by segment ---- */
@@ -219,11 +226,11 @@ static real *moments_of(const Engine *e, const Doc *doc) {
 }
 
 /* One segment forward, and the moments of the rows that it leaves. */
-static void forward_sample(void *ctx, int i, int thread) {
+static void forward_sample(void *ctx, int lane, int thread) {
     const Run *r = ctx;
     const int d = r->pass.m->conf.d;
     for (int j = 0; j < r->pass.m->task.per_example; j++) {
-        Doc *doc = &coupled_docs(r, r->e->order[i])[j];
+        Doc *doc = &coupled_docs(r, r->e->longest_first[lane])[j];
         real *mean = moments_of(r->e, doc);
         segment_forward(&r->pass, doc, &r->e->workers[thread].encoder, r->segment);
         batchnorm_moments(mean, mean + d, segment_output(&r->pass, doc, r->segment), doc->N, d);
@@ -326,6 +333,7 @@ void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey k
     REQUIRE(e->train && B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
     Run r = {.e = e, .samples = samples, .out = out, .taps = taps, .key = key, .scale = scale};
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, e->m->conf.dropout};
+    sort_samples(e, samples, B);
     r.lanes = deal(e, samples, B);
     const size_t total = e->m->params.total;
     real *sums = e->batch_grads ? e->batch_grads : grads;
@@ -352,7 +360,7 @@ void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out
     Run r = {.e = e, .samples = samples, .out = out, .taps = taps};
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, 0};
     if (e->m->conf.norm == NORM_BATCH) running_stats(e);
-    deal(e, samples, B);
+    sort_samples(e, samples, B);
     lanes_run(B, evaluate_sample, &r);
 }
 

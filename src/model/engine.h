@@ -1,6 +1,7 @@
 /* A batch through the model: samples are dealt to lanes, lanes run on threads (core/lanes.h),
- * gradients are summed in a fixed tree. Results do not depend on the number of threads. All memory
- * is planned in engine_open; a step allocates nothing.
+ * gradients are summed in a fixed tree. Where none are summed, every sample is a lane of its own.
+ * Results do not depend on the number of threads. All memory is planned in engine_open; a step
+ * allocates nothing.
  *
  * Without batch norm a sample runs forward and backward at once in its thread's memory, so the
  * memory in use is threads times one sample. Batch norm couples samples: then all run one segment
@@ -44,7 +45,7 @@ typedef struct Engine {
     Fold fold;
     real *batch_grads; /* (total) the sums of a batch, where they are not yet the gradients */
     /* dealing */
-    int *order, *lane_of, *lane_start;
+    int *longest_first, *order, *lane_of, *lane_start;
     double *load;
     /* batch norm */
     Doc *docs; /* (max_batch * per_example) */

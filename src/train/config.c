@@ -57,7 +57,8 @@ static const ConfigKey train_keys[] = {
     {"seed", KEY_INT, AT(seed), "1", 0, 2147483647, NULL,
      "of initial weights, data order and dropout"},
     {"lanes", KEY_INT, AT(lanes), "32", 1, 4096, NULL,
-     "gradient sums a batch is dealt to; part of what fixes the bits, and the most threads of use"},
+     "gradient sums a batch is dealt to; part of what fixes the bits, and the most threads that "
+     "train"},
     {"eval_every", KEY_INT, AT(eval_every), "0", 0, 2e9, NULL,
      "updates between validations; 0: an epoch"},
     {"log_every", KEY_INT, AT(log_every), "10", 1, 1e9, NULL,

@@ -186,12 +186,23 @@ static void long_documents(void **state) {
     grad_report("long documents");
 }
 
+/* So wide that batch norm keeps what narrower documents make again; parameters along directions. */
+static void wide_batch_norm(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        TinyConf c = {.norm = "batch", .post_norm = i, .d = 64, .d_ff = 9, .heads = 4};
+        c.max_length = 24, c.B = 2;
+        c.attention = "\"type\":\"cast\",\"clusters\":2,\"cluster_size\":6";
+        check(c, 320 + (uint64_t)i, 2);
+    }
+    grad_report("wide batch norm");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mechanism),
-        cmocka_unit_test(cast_variants),
-        cmocka_unit_test(edges),
-        cmocka_unit_test(long_documents),
+        cmocka_unit_test(every_mechanism), cmocka_unit_test(cast_variants),
+        cmocka_unit_test(edges),           cmocka_unit_test(long_documents),
+        cmocka_unit_test(wide_batch_norm),
     };
     return cmocka_run_group_tests(tests, grad_setup, NULL);
 }
