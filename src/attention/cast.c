@@ -243,7 +243,8 @@ static void weights_backward(Scratch *t, const Cast *s, const Saved *v, const At
     if (call->held < call->N) unfold_query(t, s, call);
 }
 
-/* Sets members' A_sum to 0, for the sum over other clusters; `keep`: v->weight has them first. */
+/* Sets members' A_sum to 0, for the sum over other clusters; with `keep` they are copied to
+ * v->weight first. */
 static void take_members(real *asum, const Cast *s, const Saved *v, bool keep, int k) {
     for (int c = 0; c < s->clusters; c++)
         for (int head = 0; head < s->shape.h; head++) {
@@ -256,7 +257,8 @@ static void take_members(real *asum, const Cast *s, const Saved *v, bool keep, i
         }
 }
 
-/* Puts members' A_sum back; their gradients are t->dots, those of R_intra, instead of R_inter's. */
+/* Puts members' A_sum back, with its gradient t->dots, through R_intra; others_backward left there
+ * what it would be through R_inter, which members do not read. */
 static void put_members(Scratch *t, const Cast *s, const real *weight, const int *list, int row) {
     for (int i = 0; i < t->pack.n; i++) {
         const size_t at = cast_score_at(s, list[i], row);
@@ -382,9 +384,8 @@ static void intra_forward(Scratch *t, const Cast *s, const Saved *v, const AttnC
     }
 }
 
-static void intra_backward(Scratch *t, const Cast *s, const Saved *v, const int *list, int c,
-                           int k) {
-    memset(t->dots, 0, (size_t)t->pack.n * sizeof *t->dots);
+static void members_backward(Scratch *t, const Cast *s, const Saved *v, const int *list, int c,
+                             int k) {
     for (int head = 0; head < s->shape.h; head++) {
         const real *weight = cast_row(v->weight, s, c, head, k);
         if (s->intra)
@@ -424,8 +425,11 @@ static void cluster_backward(Scratch *t, const Cast *s, const Saved *v, const At
     const int *list = cast_list(v, c, k);
     attend_pack(&t->pack, call->Q, call->K, call->V, list, v->size[c]);
     attend_pack_backward(&t->pack, call->dR, NULL, list);
-    if (!s->intra) attend_no_gradients(&t->pack);
-    intra_backward(t, s, v, list, c, k);
+    if (!s->intra) {
+        attend_no_gradients(&t->pack);
+        memset(t->dots, 0, (size_t)t->pack.n * sizeof *t->dots);
+    }
+    members_backward(t, s, v, list, c, k);
     if (s->summaries) summary_backward(t, s, v, call, list, c, k);
     attend_unpack(&t->pack, call->dQ, call->dK, call->dV, list);
 }

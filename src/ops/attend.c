@@ -145,43 +145,42 @@ static bool needs_shift(const real *s, const Tile *t) {
     return !(vmath_tile_peak(s, padded_tile(t)) <= SAFE);
 }
 
-/* Of each row (ROWS): shift and sum so far; of the tile at hand: the sum, and what log the sum so
- * far shrinks by. */
+/* Of each row: the shift and the sum so far; of the tile at hand: its sum, and the factor that the
+ * sum and the output so far are multiplied by. */
 typedef struct Running {
-    real *m, *l, *sum, *shrink;
+    real *m, *l, *sum, *factor;
 } Running;
 
-/* The running shift m of each row, what the sum so far shrinks by, and padding that adds nothing.
- * Returns whether anything shrinks. */
-static bool shift_rows(real *s, const Tile *t, real *m, real *shrink) {
+/* Takes the shift up to the tile's scores, and gives it padding that adds nothing. Returns whether
+ * any factor is not 1. */
+static bool shift_rows(real *s, const Tile *t, const Running *run) {
     const bool shifted = needs_shift(s, t);
     bool changed = false;
     for (int r = 0; r < t->rows; r++, s += t->ld) {
-        real top = 0;
+        real top = 0, shrink = 0;
         if (shifted) {
             pad_row(s, t, s[0]);
             top = vmath_max(s, t->kp);
         }
-        if (t->j0 > 0 && m[r] > top) top = m[r];
-        shrink[r] = t->j0 > 0 ? m[r] - top : 0;
-        changed |= shrink[r] != 0;
-        m[r] = top;
+        if (t->j0 > 0 && run->m[r] > top) top = run->m[r];
+        if (t->j0 > 0) shrink = run->m[r] - top;
+        run->factor[r] = shrink != 0 ? REAL_EXP(shrink) : 1;
+        changed |= shrink != 0;
+        run->m[r] = top;
         pad_row(s, t, top - NOTHING);
     }
     return changed;
 }
 
-/* One tile of keys joins the running shift m, sum l and output o of each row. */
+/* One tile of keys joins the running shift, sum and output o of each row. */
 static void online_softmax(real *s, const Tile *t, const Running *run, real *o, int d, int e) {
-    const bool changed = shift_rows(s, t, run->m, run->shrink);
+    const bool changed = shift_rows(s, t, run);
     vmath_exp_rows(s, run->sum, run->m, padded_tile(t));
-    for (int r = 0; r < t->rows; r++) {
-        const real f = changed ? REAL_EXP(run->shrink[r]) : 1;
-        run->l[r] = t->j0 > 0 ? run->l[r] * f + run->sum[r] : run->sum[r];
-        if (!changed) continue;
+    for (int r = 0; r < t->rows; r++)
+        run->l[r] = t->j0 > 0 ? run->l[r] * run->factor[r] + run->sum[r] : run->sum[r];
+    for (int r = 0; r < t->rows && changed; r++)
 #pragma omp simd
-        for (int j = 0; j < e; j++) o[(size_t)r * (size_t)d + (size_t)j] *= f;
-    }
+        for (int j = 0; j < e; j++) o[(size_t)r * (size_t)d + (size_t)j] *= run->factor[r];
 }
 
 static void finish_rows(real *o, real *lse, const real *m, const real *l, int rows, int d, int e) {

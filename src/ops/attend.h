@@ -21,7 +21,7 @@ typedef struct AttendPack {
     real *go;           /* (np,d) the gradient of o */
     real *dq, *dk, *dv; /* (np,d) written */
     real *tile, *dtile; /* scores of a tile, and their gradients */
-    real *stats;        /* a few reals per row of a tile */
+    real *stats;        /* of a tile's rows: shift, sum, its own sum, factor; backward: D */
     bool whole_rows;    /* backward: tiles span all keys */
 } AttendPack;
 

@@ -13,7 +13,7 @@
 real vmath_exp_sum(real *y, const real *x, real shift, int n);
 /* The largest of x[0..n-1], n > 0. */
 real vmath_max(const real *x, int n);
-/* A tile of rows ld apart; cols is a multiple of 16. */
+/* A tile of rows ld apart; cols is a positive multiple of 16. */
 typedef struct VmathTile {
     int rows, cols, ld;
 } VmathTile;
@@ -22,7 +22,8 @@ real vmath_tile_peak(const real *x, VmathTile t);
 /* s becomes exp(s - shift), row by row, and sum (rows) the sums of rows. */
 void vmath_exp_rows(real *s, real *sum, const real *shift, VmathTile t);
 /* Attention's backward pass, p = exp(s - lse): s becomes a p, and dp becomes a p (dp - D). The
- * first is given D; the second computes D = sum_j p_j dp_j. D, lse, a (rows); without a it is 1. */
+ * first is given D; the second computes D = sum_j p_j dp_j. D, lse, a (rows); without a it is 1. s
+ * and dp do not overlap. */
 void vmath_softmax_grad(real *s, real *dp, const real *D, const real *lse, const real *a,
                         VmathTile t);
 void vmath_softmax_rows(real *s, real *dp, real *D, const real *lse, const real *a, VmathTile t);

@@ -112,6 +112,23 @@ static void sums_and_maxima(void **state) {
     free(x), free(y);
 }
 
+/* y may be x: y as without, and the same gradient. */
+static void gelu_in_place(const real *x, const real *y) {
+    real *in_place = malloc(GRID * sizeof *in_place), *apart = malloc(GRID * sizeof *apart);
+    real *d[2] = {calloc(GRID, sizeof(real)), calloc(GRID, sizeof(real))};
+    if (!in_place || !apart || !d[0] || !d[1]) abort();
+    memcpy(in_place, x, GRID * sizeof *x);
+    vmath_gelu(in_place, in_place, GRID);
+    assert_memory_equal(in_place, y, GRID * sizeof *y);
+    for (int i = 0; i < GRID; i++) d[0][i] = d[1][i] = 1;
+    memcpy(in_place, x, GRID * sizeof *x);
+    vmath_gelu_grad(d[0], in_place, in_place, GRID);
+    vmath_gelu_grad(d[1], apart, x, GRID);
+    assert_memory_equal(in_place, apart, GRID * sizeof *y);
+    assert_memory_equal(d[0], d[1], GRID * sizeof *y);
+    free(in_place), free(apart), free(d[0]), free(d[1]);
+}
+
 /* 1 + erf loses the tail's digits, so the bar is absolute in Phi. */
 static void gelu(void **state) {
     (void)state;
@@ -130,6 +147,7 @@ static void gelu(void **state) {
         near("gelu", x[i], y[i], v * ref_cdf(v), ULPS * (long double)EPS * fabsl(v));
         near("gelu'", x[i], dy[i], g * slope, g * ULPS * (long double)EPS * size);
     }
+    gelu_in_place(x, y);
     free(x), free(y), free(dy);
 }
 
@@ -207,93 +225,106 @@ static void laplace_rows(void **state) {
     }
 }
 
-/* Scores, gradients of probabilities, and what belongs to rows; GAP reals beyond a row's last are
- * nobody's. */
-enum { TILE_ROWS = 67, TILE_COLS = 1040, GAP = 3, UNTOUCHED = 77 };
+/* Scores, gradients of probabilities, and what belongs to rows. What is beyond a row's last column,
+ * and beyond the last row, is nobody's. */
+enum { TILE_ROWS = 67, TILE_REALS = (TILE_ROWS + 1) * 1043, UNTOUCHED = 77 };
 typedef struct RowsTile {
     VmathTile t;
-    real s[TILE_ROWS * (TILE_COLS + GAP)], dp[TILE_ROWS * (TILE_COLS + GAP)];
-    real lse[TILE_ROWS], a[TILE_ROWS], D[TILE_ROWS];
+    real s[TILE_REALS], dp[TILE_REALS];
+    real lse[TILE_ROWS + 1], a[TILE_ROWS + 1], D[TILE_ROWS + 1];
 } RowsTile;
+static const VmathTile tiles[] = {
+    {1, 16, 16}, {3, 16, 19}, {67, 64, 64}, {67, 48, 51}, {5, 1040, 1043}};
+enum { TILES = sizeof tiles / sizeof *tiles };
+
+static bool in_tile(VmathTile t, int i) { return i / t.ld < t.rows && i % t.ld < t.cols; }
 
 static void fill_tile(RowsTile *x, VmathTile t) {
     x->t = t;
-    for (int i = 0; i < t.rows * t.ld; i++) {
-        const bool gap = i % t.ld >= t.cols;
-        x->s[i] = gap ? UNTOUCHED : (real)(0.03 * ((i * 37) % 67) - 1);
-        x->dp[i] = gap ? UNTOUCHED : (real)(0.05 * ((i * 29) % 71) - 1.5);
+    for (int i = 0; i < TILE_REALS; i++) {
+        x->s[i] = in_tile(t, i) ? (real)(0.03 * ((i * 37) % 67) - 1) : UNTOUCHED;
+        x->dp[i] = in_tile(t, i) ? (real)(0.05 * ((i * 29) % 71) - 1.5) : UNTOUCHED;
     }
-    for (int r = 0; r < t.rows; r++) {
+    for (int r = 0; r <= TILE_ROWS; r++) {
         x->lse[r] = (real)(2 + 0.1 * (r % 5));
         x->a[r] = (real)(3 - 0.2 * (r % 7));
-        x->D[r] = (real)(0.25 + 0.01 * r);
+        x->D[r] = r < t.rows ? (real)(0.25 + 0.01 * r) : UNTOUCHED;
     }
 }
 
-/* Against `before`: s is a p, and dp a p (dp - D), D given or (known = false) the sums of p dp. */
-static void check_tile(const RowsTile *x, const RowsTile *before, const real *a, bool known) {
-    const VmathTile t = x->t;
-    const long double bar = 40 * t.cols * (long double)EPS;
-    for (int r = 0; r < t.rows; r++) {
-        const real *s = before->s + r * t.ld, *dp = before->dp + r * t.ld;
-        const long double weight = a ? (long double)a[r] : 1;
-        long double D = 0;
-        for (int i = 0; i < t.cols; i++)
-            D += expl((long double)s[i] - (long double)before->lse[r]) * (long double)dp[i];
-        if (known) D = (long double)before->D[r];
-        near("D", (real)r, x->D[r], D, bar);
-        for (int i = 0; i < t.cols; i++) {
-            const long double p = weight * expl((long double)s[i] - (long double)before->lse[r]);
-            near("a p", s[i], x->s[r * t.ld + i], p, bar);
-            near("ds", s[i], x->dp[r * t.ld + i], p * ((long double)dp[i] - D), bar);
-        }
-        for (int i = t.cols; i < t.ld; i++)
-            assert_true(x->s[r * t.ld + i] == UNTOUCHED && x->dp[r * t.ld + i] == UNTOUCHED);
+static void check_untouched(const RowsTile *x) {
+    for (int i = 0; i < TILE_REALS; i++)
+        if (!in_tile(x->t, i)) assert_true(x->s[i] == UNTOUCHED && x->dp[i] == UNTOUCHED);
+    for (int r = x->t.rows; r <= TILE_ROWS; r++) assert_true(x->D[r] == UNTOUCHED);
+}
+
+/* Row r against `before`: s is a p, and dp a p (dp - D), with D to within `bar`. */
+static void check_row(const RowsTile *x, const RowsTile *before, int r, long double weight,
+                      long double D, long double bar) {
+    const long double eps = (EXP_ULPS + 4) * (long double)EPS;
+    for (int i = r * x->t.ld; i < r * x->t.ld + x->t.cols; i++) {
+        const long double dp = (long double)before->dp[i];
+        const long double p =
+            weight * expl((long double)before->s[i] - (long double)before->lse[r]);
+        near("a p", before->s[i], x->s[i], p, eps * p);
+        near("ds", before->s[i], x->dp[i], p * (dp - D), p * (eps * (fabsl(dp) + fabsl(D)) + bar));
     }
+}
+
+/* D that a row's p and dp have, and a bar for it. */
+static long double row_dot(const RowsTile *x, int r, long double *bar) {
+    long double D = 0, size = 0;
+    for (int i = r * x->t.ld; i < r * x->t.ld + x->t.cols; i++) {
+        const long double p = expl((long double)x->s[i] - (long double)x->lse[r]);
+        D += p * (long double)x->dp[i];
+        size += p * fabsl((long double)x->dp[i]);
+    }
+    *bar = (EXP_ULPS + x->t.cols) * (long double)EPS * size;
+    return D;
 }
 
 static void softmax_tiles(void **state) {
     (void)state;
-    const VmathTile tiles[] = {
-        {1, 16, 16}, {3, 16, 19}, {67, 64, 64}, {67, 48, 51}, {5, 1040, 1043}};
     RowsTile *x = malloc(sizeof *x), *before = malloc(sizeof *before);
     if (!x || !before) abort();
-    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
-        for (int weighted = 0; weighted < 2; weighted++) {
-            fill_tile(before, tiles[i]);
-            const real *a = weighted ? before->a : NULL;
-            *x = *before;
-            vmath_softmax_rows(x->s, x->dp, x->D, x->lse, a, x->t);
-            check_tile(x, before, a, false);
-            *x = *before;
-            vmath_softmax_grad(x->s, x->dp, x->D, x->lse, a, x->t);
-            check_tile(x, before, a, true);
+    for (int i = 0; i < TILES * 2; i++) {
+        fill_tile(before, tiles[i / 2]);
+        const real *a = i % 2 ? before->a : NULL;
+        *x = *before;
+        vmath_softmax_rows(x->s, x->dp, x->D, x->lse, a, x->t);
+        for (int r = 0; r < x->t.rows; r++) {
+            long double bar, D = row_dot(before, r, &bar);
+            near("D", (real)r, x->D[r], D, bar);
+            check_row(x, before, r, a ? (long double)a[r] : 1, D, bar);
         }
+        check_untouched(x);
+        *x = *before;
+        vmath_softmax_grad(x->s, x->dp, x->D, x->lse, a, x->t);
+        for (int r = 0; r < x->t.rows; r++)
+            check_row(x, before, r, a ? (long double)a[r] : 1, (long double)x->D[r], 0);
+        check_untouched(x);
+    }
     free(x), free(before);
 }
 
 static void exponentials_of_tiles(void **state) {
     (void)state;
-    const VmathTile tiles[] = {{1, 16, 16}, {67, 64, 67}, {5, 1040, 1040}};
     RowsTile *x = malloc(sizeof *x), *before = malloc(sizeof *before);
     if (!x || !before) abort();
-    for (size_t k = 0; k < sizeof tiles / sizeof *tiles; k++) {
-        const VmathTile t = tiles[k];
-        fill_tile(before, t);
+    for (int k = 0; k < TILES; k++) {
+        fill_tile(before, tiles[k]);
         *x = *before;
-        vmath_exp_rows(x->s, x->D, x->lse, t);
-        for (int r = 0; r < t.rows; r++) {
+        vmath_exp_rows(x->s, x->D, x->lse, x->t);
+        for (int r = 0; r < x->t.rows; r++) {
             long double sum = 0;
-            for (int i = 0; i < t.ld; i++) {
-                const real from = before->s[r * t.ld + i], to = x->s[r * t.ld + i];
-                const long double e = expl((long double)from - (long double)x->lse[r]);
-                if (i >= t.cols)
-                    assert_true(to == UNTOUCHED);
-                else
-                    near("exp", from, to, e, (EXP_ULPS + 2) * (long double)EPS * e), sum += e;
+            for (int i = r * x->t.ld; i < r * x->t.ld + x->t.cols; i++) {
+                const long double e = expl((long double)before->s[i] - (long double)x->lse[r]);
+                near("exp", before->s[i], x->s[i], e, (EXP_ULPS + 4) * (long double)EPS * e);
+                sum += e;
             }
-            near("sum", (real)r, x->D[r], sum, (EXP_ULPS + t.cols) * (long double)EPS * sum);
+            near("sum", (real)r, x->D[r], sum, (EXP_ULPS + x->t.cols) * (long double)EPS * sum);
         }
+        check_untouched(x);
     }
     free(x), free(before);
 }
