@@ -159,11 +159,12 @@ static void embedding_forward(const Pass *p, const Doc *doc, EncoderScratch *t) 
     }
 }
 
-/* Makes doc->stream[0] for the segments that read it: for the first, or for each. */
+/* Makes doc->stream[0]: once, forward, where it is kept; else for every segment that reads it. */
 static void embed(const Pass *p, Doc *doc, EncoderScratch *t, int segment, bool forward) {
-    const int last = p->m->conf.pre_norm ? 1 : 0;
-    if (keeps_embedding(p->m) ? !forward || segment > 0 : segment > last) return;
-    if (!keeps_embedding(p->m)) doc->stream[0] = t->embedding;
+    const bool kept = keeps_embedding(p->m);
+    const int last = !kept && p->m->conf.pre_norm ? 1 : 0;
+    if (segment > last || (kept && !forward)) return;
+    if (!kept) doc->stream[0] = t->embedding;
     embedding_forward(p, doc, t);
 }
 
