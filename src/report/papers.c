@@ -102,9 +102,9 @@ static char *model_name(const Group *g) {
 
 typedef struct Ours {
     char *name;
-    Spread test[PAPER_TASKS];
-    double validation[PAPER_TASKS];               /* of the group whose test that is */
-    double examples[PAPER_TASKS];                 /* of that test */
+    Spread best[PAPER_TASKS], last[PAPER_TASKS];  /* tests of these weights */
+    double validation[PAPER_TASKS];               /* of the group whose tests they are */
+    double examples[PAPER_TASKS];                 /* of a test */
     int runs[PAPER_TASKS], finished[PAPER_TASKS]; /* of that group; of all while there is none */
     int groups[PAPER_TASKS];                      /* those with a test */
 } Ours;
@@ -119,7 +119,7 @@ static Ours *ours_of(Ours **rows, int *n, const Group *g) {
     *rows = mem_grow(*rows, (size_t)*n + 1, sizeof **rows);
     Ours *o = &(*rows)[(*n)++];
     *o = (Ours){.name = name};
-    for (int i = 0; i < PAPER_TASKS; i++) o->test[i] = spread_of(NULL, 0);
+    for (int i = 0; i < PAPER_TASKS; i++) o->best[i] = o->last[i] = spread_of(NULL, 0);
     return o;
 }
 
@@ -139,14 +139,15 @@ static void add_group(Ours **rows, int *n, const Group *g) {
     if (o->groups[task]++ && validation <= o->validation[task]) return;
     o->validation[task] = validation;
     o->examples[task] = r.test_examples;
-    o->test[task] = r.best;
+    o->best[task] = r.best;
+    o->last[task] = r.last;
     o->runs[task] = r.runs;
     o->finished[task] = r.finished;
 }
 
 /* Within two standard errors of tossing a coin: what the papers print as a failure. */
-static bool at_chance(const Ours *o, int task) {
-    return o->test[task].mean <= 50 + 2 * 50 / sqrt(o->examples[task]);
+static bool at_chance(const Spread *test, double examples) {
+    return test->mean <= 50 + 2 * 50 / sqrt(examples);
 }
 
 /* "finished: ListOps 2 of 2, Image 1 of 3"; to be freed. */
@@ -164,21 +165,31 @@ static char *count_finished(const Ours *o) {
     return text;
 }
 
-static void add_ours(Table *t, const Ours *o) {
+/* Takes over `source`. */
+static void add_ours(Table *t, const Ours *o, const Spread test[PAPER_TASKS], const char *weights,
+                     char *source) {
+    const int pathx = PAPER_TASKS - 1;
     double mean[PAPER_TASKS];
     Cell *c = table_row(t);
-    char *name = text_format("ours: %s", o->name);
+    char *name = text_format("ours: %s%s", o->name, weights);
     cell_text(c++, name);
     mem_free(name);
     for (int i = 0; i < PAPER_TASKS; i++, c++) {
-        c->mean = mean[i] = o->test[i].mean;
-        c->sd = o->test[i].sd;
+        c->mean = mean[i] = test[i].mean;
+        c->sd = test[i].sd;
     }
-    if (at_chance(o, PAPER_TASKS - 1)) mean[PAPER_TASKS - 1] = FAIL;
+    if (at_chance(&test[pathx], o->examples[pathx])) mean[pathx] = FAIL;
     put_means(c, mean);
-    char *source = count_finished(o);
     cell_text(&c[2], source);
     mem_free(source);
+}
+
+/* The last weights are tested in every run that is finished. */
+static void add_both(Table *t, const Ours *o) {
+    int tested = 0;
+    for (int i = 0; i < PAPER_TASKS; i++) tested += o->last[i].n > 0;
+    add_ours(t, o, o->best, "", count_finished(o));
+    if (tested) add_ours(t, o, o->last, ", last", mem_strdup("the same runs, their last weights"));
 }
 
 static void add_notes(Table *t, bool ours, bool chosen) {
@@ -187,9 +198,9 @@ static void add_notes(Table *t, bool ours, bool chosen) {
                              "Path-X that failed or is missing counts as 50. Both are computed "
                              "here, from the row."));
     if (ours)
-        table_note(t, mem_strdup("ours: of the weights best in validation, of finished runs; ± is "
-                                 "the sample standard deviation over seeds. A Path-X within two "
-                                 "standard errors of chance has failed."));
+        table_note(t, mem_strdup("ours: of the weights best in validation and of the last ones, of "
+                                 "finished runs; ± is the sample standard deviation over seeds. A "
+                                 "Path-X within two standard errors of chance has failed."));
     if (chosen)
         table_note(t, mem_strdup("Where a row of ours has several configs of a task, the one best "
                                  "in validation is shown."));
@@ -209,7 +220,7 @@ void papers_table(Table *t, const Groups *g) {
     for (int i = 0; papers[i].model; i++) add_paper(t, &papers[i]);
     for (int i = 0; i < g->n; i++) add_group(&rows, &n, &g->group[i]);
     for (int i = 0; i < n; i++) {
-        add_ours(t, &rows[i]);
+        add_both(t, &rows[i]);
         for (int j = 0; j < PAPER_TASKS; j++) chosen |= rows[i].groups[j] > 1;
         mem_free(rows[i].name);
     }

@@ -55,6 +55,7 @@ expect 0 "^\| $tmp/sweep/more/a3 " "each run by itself" "$report" "$tmp/sweep" -
 expect 0 '^\| listops \| +1 of 1 \|' "a run named twice counts once" "$report" "$tmp/sweep/b" "$tmp/sweep/b/"
 expect 0 '^\| ours: cast topk +\| +60.00 \| +- \| .* finished: ListOps 1 of 1' "ours beside the papers'" \
     "$report" "$tmp/sweep" --papers
+check "of the best weights and of the last" grep -qE '^\| ours: cast topk, last +\| +60.00 ' "$tmp/out"
 check "which are there" grep -qE '^\| Transformer +\| +36.37 \|.* 54.39 \| +53.66 \| Tay' "$tmp/out"
 expect 64 'papers shows means over seeds' "which are means" "$report" "$tmp/sweep" --papers --each
 
