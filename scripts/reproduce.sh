@@ -8,17 +8,24 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+failed=0
+sweep() { # sweep ARGUMENT...: a run that fails, for want of data say, does not hold up other sweeps
+    local status=0
+    ./cast_sweep "$@" || status=$?
+    case $status in 0) ;; 1) failed=1 ;; *) exit $status ;; esac
+}
+
 # The shipped config, by a schedule that does not mind when it ends.
 first() { # first TASK MINUTES
-    local timed=(./cast_sweep "configs/$1.json" train.schedule=rsqrt train.epochs=1000000 train.minutes="$2" train.eval_every=500
+    local timed=("configs/$1.json" train.schedule=rsqrt train.epochs=1000000 train.minutes="$2" train.eval_every=500
         --out "runs/first/$1")
-    "${timed[@]}" model.attention.type=cast,full
-    case $1 in image | listops) "${timed[@]}" model.attention.mechanism=topk,sa_topk ;; esac
+    sweep "${timed[@]}" model.attention.type=cast,full
+    case $1 in image | listops) sweep "${timed[@]}" model.attention.mechanism=topk,sa_topk ;; esac
 }
 
 case $#,${1-} in
     1,clusters)
-        ./cast_sweep configs/image.json train.epochs=1 train.warmup=200 model.attention.clusters=4,8,16,32,64 \
+        sweep configs/image.json train.epochs=1 train.warmup=200 model.attention.clusters=4,8,16,32,64 \
             --seeds 1..2 --out runs/clusters
         ;;
     2,components)
@@ -29,7 +36,7 @@ case $#,${1-} in
         esac
         for part in summaries=true,false intra=true,false surrogates=learned,frozen mechanism=topk,sa_topk \
             attention_fn=softmax,laplace cluster_size=$sizes; do
-            ./cast_sweep "configs/$2.json" "${length[@]}" "model.attention.$part" --out "runs/components-$2"
+            sweep "configs/$2.json" "${length[@]}" "model.attention.$part" --out "runs/components-$2"
         done
         ;;
     *,first)
@@ -40,3 +47,4 @@ case $#,${1-} in
         ;;
     *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' >&2; exit 64 ;;
 esac
+exit $failed

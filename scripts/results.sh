@@ -31,25 +31,27 @@ rebuild() { # PAGE
     mv "$1.new" "$1"
 }
 
-find_runs() { # DIR: fills runs with those in it, one level or two down
-    mapfile -t runs < <(find -L "${1%/}" -mindepth 2 -maxdepth 3 -name metrics.jsonl -printf '%h\n' | sort)
-    [ ${#runs[@]} -gt 0 ] || { echo "results.sh: $1: no run there has a metrics.jsonl" >&2; exit 66; }
+find_runs() { # DIR FILE: fills runs with those in it that have such a file, one level or two down
+    mapfile -t runs < <(find -L "${1%/}" -mindepth 2 -maxdepth 3 -name "$2" -printf '%h\n' | sort)
+    [ ${#runs[@]} -gt 0 ] || { echo "results.sh: $1: no run there has a $2" >&2; exit 66; }
 }
 
-keep() { # DIR
-    local run to
-    find_runs "$1"
+keep() { # DIR: one that failed at once has not all of these files, and counts as well
+    local run to file
+    find_runs "$1" config.json
     for run in "${runs[@]}"; do
         to=results/metrics/$(basename "$1")/${run#"${1%/}"/}
         mkdir -p "$to"
-        cp "$run"/{config.json,env.json,metrics.jsonl} "$to"
+        for file in config.json env.json metrics.jsonl; do
+            [ ! -e "$run/$file" ] || cp "$run/$file" "$to"
+        done
         echo "$to"
     done
 }
 
 losses() { # DIR N
     local run
-    find_runs "$1"
+    find_runs "$1" metrics.jsonl
     printf '| run | first | last |\n| --- | ---: | ---: |\n'
     for run in "${runs[@]}"; do
         sed -nE 's/^\{"kind": "train", "step": ([0-9]+),.* "loss": ([0-9.e+-]+),.*/\1 \2/p' "$run/metrics.jsonl" |
@@ -100,10 +102,11 @@ curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: ever
             name[++files] = FILENAME
             gsub(/.*\/|\.jsonl$/, "", name[files])
         }
-        /"kind": "train"/ && match($0, /"step": [0-9]+/) {
-            step = substr($0, RSTART + 8, RLENGTH - 8) + 0
-            match($0, /"loss": [0-9.e+-]+/)
-            loss[files, step] = substr($0, RSTART + 8, RLENGTH - 8)
+        # Behind a number comes a comma or a brace, or the line is torn. A loss of null is none.
+        /"kind": "train"/ && match($0, /"step": [0-9]+[,}]/) {
+            step = substr($0, RSTART + 8, RLENGTH - 9) + 0
+            if (!match($0, /"loss": [0-9.e+-]+[,}]/)) next
+            loss[files, step] = substr($0, RSTART + 8, RLENGTH - 9)
             if (step > last) last = step
         }
         END {
@@ -127,7 +130,7 @@ case $#,${1-} in
     0,) for page in README.md results/*.md; do rebuild "$page"; done ;;
     2,keep) keep "$2" ;;
     3,losses) losses "$2" "$3" ;;
-    [4-9],windows) curves 0 "${@:2}" ;;
-    [468],pairs) curves 1 "${@:2}" ;;
+    [4-9],windows | [1-9][0-9],windows) curves 0 "${@:2}" ;;
+    [468],pairs | [1-9][02468],pairs) curves 1 "${@:2}" ;;
     *) sed -n '/^#   /s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
 esac

@@ -63,8 +63,19 @@ expect 0 '^[|] 2 [|] 3.00000 [|] [+]6.67 % [|] 1e-01 [|] 3.00000 [|] [+]1.67 % [
     "${results[@]}" pairs 2 "$tmp"/{one,two,one,short}.jsonl
 check "of which one has an end" grep -qxF '| 4 | 2.00000 | +0.00 % | 0e+00 | 2.00000 | - | - | - |' "$tmp/out"
 expect 0 '^[|] 4 [|] - [|] - [|] - [|]$' "a short one first" "${results[@]}" windows 2 "$tmp"/{short,one}.jsonl
+mkdir -p "$root/runs/sweep/failed"
+echo '{}' >"$root/runs/sweep/failed/config.json"
+(cd "$root" && expect 0 'results/metrics/sweep/failed' "a run that failed at once counts" "${results[@]}" keep runs/sweep)
+check "as it is" test "$(ls "$root/results/metrics/sweep/failed")" = config.json
+rm -r "$root/runs/sweep/failed"
+curve torn 2 null 1
+printf '{"kind": "train", "step": 4, "loss": 2.' >>"$tmp/torn.jsonl"
+expect 0 '^[|] 2 [|] 3.00000 [|] - [|] - [|]$' "a loss that is none" "${results[@]}" windows 2 "$tmp"/{one,torn}.jsonl
+check "or torn" grep -qxF '| 4 | 2.00000 | - | - |' "$tmp/out"
+expect 0 '^[|] 2 [|]( [0-9+. %e|-]+){15}$' "eight curves" "${results[@]}" windows 2 "$tmp"/{one,two,one,two,one,two,one,two}.jsonl
+expect 64 'results.sh keep DIR' "a pair of one" "${results[@]}" pairs 2 "$tmp"/{one,two,one}.jsonl
 mkdir -p "$root/runs/two/image"
 cp -r "$root/runs/sweep/clusters=4,seed=1" "$root/runs/two/image/a b"
 (cd "$root" && expect 0 'results/metrics/two/image/a b' "runs of several sweeps" "${results[@]}" keep runs/two/)
-expect 66 'no run there has a metrics.jsonl' "no runs" "${results[@]}" keep "$root/runs/none"
+expect 66 'no run there has a config.json' "no runs" "${results[@]}" keep "$root/runs/none"
 expect 64 'results.sh keep DIR' "anything else" "${results[@]}" discard
