@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of files and keys come from outside: they must not drive the reader's terminal. */
-static void mask_control(char *s) {
+void err_mask(char *s) {
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
         if ((c < 0x20 && c != '\n') || c == 0x7f) *s = '?';
@@ -21,7 +20,7 @@ bool err_set(Err *err, int code, const char *fmt, ...) {
     int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (n >= (int)sizeof text) memcpy(text + sizeof text - 4, "...", 4);
-    mask_control(text);
+    err_mask(text);
     memcpy(err->text, text, sizeof text);
     err->code = code;
     err->key[0] = '\0';

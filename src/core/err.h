@@ -19,9 +19,13 @@ typedef struct Err {
     char key[128]; /* the config key that is wrong whatever the others are; "": none */
 } Err;
 
-/* Writes the message (cut to fit) and returns false, so that callers write `return err_set(...)`.
- * err->text may be among the arguments; control characters other than newline become '?'. */
+/* Writes the message (cut to fit, and through err_mask) and returns false, so that callers write
+ * `return err_set(...)`. err->text may be among the arguments. */
 bool err_set(Err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Makes '?' of control characters other than newline: names of files and keys come from outside,
+ * and must not drive the reader's terminal. */
+void err_mask(char *s);
 
 /* After err_set: names the key. Returns false. */
 bool err_blame(Err *err, const char *key);

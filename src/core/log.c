@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/err.h"
+
 static char heading[128];
 static bool progress_open; /* a progress line stands on the terminal, without its newline */
 
@@ -38,13 +40,12 @@ const char *log_style(const char *code) {
 
 /* A line of its own: a progress line that stands is erased; the next one is drawn below. */
 __attribute__((format(printf, 2, 0))) static void print_line(const char *before, const char *fmt,
-                                                             va_list ap, const char *after) {
+                                                             va_list ap) {
     flockfile(stderr);
     if (progress_open) fputs("\r\033[K", stderr);
     progress_open = false;
     fputs(before, stderr);
     vfprintf(stderr, fmt, ap);
-    fputs(after, stderr);
     fputc('\n', stderr);
     funlockfile(stderr);
 }
@@ -52,17 +53,20 @@ __attribute__((format(printf, 2, 0))) static void print_line(const char *before,
 void log_info(const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    print_line("", fmt, ap, "");
+    print_line("", fmt, ap);
     va_end(ap);
 }
 
+/* Warnings tell names of files that were found: masked, as errors are. */
 void log_warn(const char *fmt, ...) {
-    char before[32];
-    snprintf(before, sizeof before, "%swarning: ", log_style("33"));
+    char text[4096];
     va_list ap;
     va_start(ap, fmt);
-    print_line(before, fmt, ap, log_style("0"));
+    if (vsnprintf(text, sizeof text, fmt, ap) >= (int)sizeof text)
+        memcpy(text + sizeof text - 4, "...", 4);
     va_end(ap);
+    err_mask(text);
+    log_info("%swarning: %s%s", log_style("33"), text, log_style("0"));
 }
 
 void log_progress(bool keep, const char *fmt, ...) {
@@ -80,7 +84,7 @@ void log_progress(bool keep, const char *fmt, ...) {
         progress_open = true;
         funlockfile(stderr);
     } else {
-        print_line(heading, fmt, ap, "");
+        print_line(heading, fmt, ap);
     }
     va_end(ap);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Cut to 4 kB; control characters become '?', as in errors. */
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The text replaces the last progress line on a terminal; elsewhere it is printed if `keep`. */

@@ -66,13 +66,13 @@ static void plain_in_files(void **state) {
     log_progress(true, "step %d", 2);
     log_progress_end();
     log_info("%s", "said");
-    log_warn("%d left", 3);
+    log_warn("%d \a\033left", 3);
     assert_string_equal(log_style("1"), "");
     fflush(stderr);
     dup2(saved, STDERR_FILENO);
     close(saved);
     char *text = text_read(path);
-    assert_string_equal(text, "step 2\nsaid\nwarning: 3 left\n");
+    assert_string_equal(text, "step 2\nsaid\nwarning: 3 ??left\n");
     free(text);
 }
 
