@@ -250,23 +250,25 @@ static bool make_runs(Sweep *s, int *failed, Err *err) {
     return ok;
 }
 
-/* The tasks of a job share the directory: their runs have locks of their own. */
 static bool take_dir(Sweep *s, Err *err) {
     char path[FILE_PATH_MAX];
-    if (s->r->only || s->r->dry_run) return true;
     if (snprintf(path, sizeof path, "%s/lock", s->r->dir) >= (int)sizeof path)
         return err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", s->r->dir);
     return file_make_dirs(s->r->dir, err) &&
            (s->lock = file_lock(path, s->r->dir, lock_seconds, err)) >= 0;
 }
 
+static void leave_dir(Sweep *s) {
+    if (s->lock >= 0) close(s->lock);
+    s->lock = -1;
+}
+
 static bool work(Sweep *s, int *failed, Err *err) {
     const SweepRequest *r = s->r;
-    if (r->only > s->plan.grid.runs)
-        return err_set(err, EX_USAGE, "--only %d: there are %d runs", r->only, s->plan.grid.runs);
     tell_plan(s);
     if (r->dry_run) return true;
     if (!plan_record(&s->plan, err)) return false;
+    if (r->only) leave_dir(s);
     return r->slurm ? sweep_slurm(&s->plan, r, err) : make_runs(s, failed, err);
 }
 
@@ -274,7 +276,11 @@ bool sweep_run(const SweepRequest *r, int *failed, Err *err) {
     Sweep s = {.r = r, .lock = -1};
     *failed = 0;
     bool ok = plan_open(&s.plan, r->config, r->dir, r->lists, r->nlists, r->seeds, err);
-    if (ok && !r->dry_run && !r->only) {
+    if (ok && r->only > s.plan.grid.runs)
+        ok = err_set(err, EX_USAGE, "--only %d: there are %d runs", r->only, s.plan.grid.runs);
+    /* Tasks of a job share the directory: their runs have locks of their own, and only the first
+     * has sweep.json to write. */
+    if (ok && !r->dry_run && !(r->only && s.plan.recorded)) {
         /* Now that it is known to be one, behind the lock: another may just have come to its end.
          */
         plan_close(&s.plan);
@@ -283,6 +289,6 @@ bool sweep_run(const SweepRequest *r, int *failed, Err *err) {
     }
     ok = ok && work(&s, failed, err);
     plan_close(&s.plan);
-    if (s.lock >= 0) close(s.lock);
+    leave_dir(&s);
     return ok;
 }

@@ -196,6 +196,16 @@ done
 check "make the same weights and metrics" same_as_whole "$odd"
 SLURM_ARRAY_TASK_ID=3 expect 0 '4 runs, 4 done' "a task whose run is done" "$tmp/job.sh"
 
+for ((i = 1; i <= 4; i++)); do
+    "${sweep[@]}" train.steps=20 --out "$tmp/only" --only $i >"$tmp/log$i" 2>&1 &
+    tasks[i]=$!
+done
+for ((i = 1; i <= 4; i++)); do
+    wait "${tasks[i]}"
+    result $? "run $i alone, beside the others, with no sweep.json yet" "$tmp/log$i"
+done
+expect 0 '4 runs, 4 done' "makes a sweep" "${sweep[@]}" train.steps=20 --out "$tmp/only" --dry-run
+
 # ---- a time as the end ----
 
 timed=("$bin/cast_sweep" "$tmp/tiny.json" train.steps=100000000 "model.attention.clusters=2,3" --threads 1 --out "$tmp/timed")
