@@ -334,8 +334,13 @@ static double test_accuracy(const Run *r, int which) {
     return r->tested[which] && run_done(r) ? accuracy(&r->test[which]) : NAN;
 }
 
-static double last_value(const Run *r, int key) {
-    return r->train.n ? r->train.line[r->train.n - 1].value[key] : NAN;
+static double last_memory(const Run *r) {
+    return r->train.n ? r->train.line[r->train.n - 1].value[RUN_RSS_MB] : NAN;
+}
+
+static double made(const Run *r, int key) {
+    const RunLine l = run_made(r);
+    return l.step ? l.value[key] : NAN;
 }
 
 /* What of a run each Spread is made of. */
@@ -348,9 +353,9 @@ static double figure(const Run *r, int which) {
     case VALIDATION: return run_done(r) ? accuracy(run_best(r)) : NAN;
     case SO_FAR: return run_done(r) ? NAN : accuracy(run_best(r));
     case SAMPLES: return run_samples_per_s(r);
-    case MEMORY: return last_value(r, RUN_RSS_MB);
-    case EPOCHS: return last_value(r, RUN_EPOCH);
-    default: return last_value(r, RUN_SECONDS) / 3600;
+    case MEMORY: return last_memory(r);
+    case EPOCHS: return made(r, RUN_EPOCH);
+    default: return made(r, RUN_SECONDS) / 3600;
     }
 }
 
@@ -382,8 +387,9 @@ void group_result(Result *r, const Group *g, bool model) {
     mem_free(x);
     for (int i = 0; i < g->n; i++) {
         r->finished += run_done(g->run[i]);
-        if (g->run[i]->tested[RUN_BEST])
-            r->test_examples = g->run[i]->test[RUN_BEST].value[RUN_COUNT];
+        for (int which = 0; which < RUN_TESTS; which++)
+            if (g->run[i]->tested[which])
+                r->test_examples = g->run[i]->test[which].value[RUN_COUNT];
     }
     if (model) measure_model(r, g->run[0]);
 }

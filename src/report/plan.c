@@ -165,11 +165,9 @@ static bool look_at(Plan *p, int run, const Config *c, Err *err) {
                          equal_at(there.config, c->resolved, "train.epochs") &&
                          equal_at(there.config, c->resolved, "train.minutes");
     r->state = as_long && run_done(&there) ? PLAN_DONE : PLAN_BEGUN;
-    if (there.train.n) {
-        const RunLine *last = &there.train.line[there.train.n - 1];
-        r->seconds = last->value[RUN_SECONDS];
-        r->made = share_made(&c->train, last);
-    }
+    const RunLine made = run_made(&there);
+    r->seconds = made.value[RUN_SECONDS];
+    r->made = share_made(&c->train, &made);
     run_free(&there);
     return true;
 }

@@ -32,6 +32,18 @@ static void add(RunLines *l, const RunLine *line) {
     l->line[l->n++] = *line;
 }
 
+static void drop_after(RunLines *l, int64_t step) {
+    while (l->n > 0 && l->line[l->n - 1].step > step) l->n--;
+}
+
+/* A process begins at a checkpoint: what was reported of later updates is still to come, and tests
+ * as well. */
+static void go_back(Run *r, int64_t step) {
+    drop_after(&r->train, step);
+    drop_after(&r->val, step);
+    for (int i = 0; i < RUN_TESTS; i++) r->tested[i] = false;
+}
+
 static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
     static const char *const names[RUN_TESTS] = {"last", "best"};
     const char *which = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "which"));
@@ -41,7 +53,6 @@ static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
              */
             if (i == RUN_LAST && r->test[i].step != line->step) r->tested[RUN_BEST] = false;
             r->test[i] = *line;
-            r->resumed = false;
             return r->tested[i] = true;
         }
     return false;
@@ -62,16 +73,19 @@ static bool add_line(Run *r, const cJSON *o) {
         add(&r->train, &line);
     else if (!strcmp(kind, "val"))
         add(&r->val, &line);
-    else if (!strcmp(kind, "resume"))
-        r->resumed = true;
+    else if (!strcmp(kind, "save") || !strcmp(kind, "resume"))
+        r->mark = line;
+    if (!strcmp(kind, "resume")) go_back(r, line.step);
     return true; /* kinds of later versions are passed over */
 }
 
-static void read_line(Run *r, Text t) {
+static bool read_line(Run *r, Text t) {
     Err ignored;
     cJSON *o = json_parse(t.at, t.n, LINE_MAX_BYTES, JSON_MAX_DEPTH, "metrics", &ignored);
-    if (!o || !add_line(r, o)) r->unread++;
+    const bool ok = o && add_line(r, o);
+    r->unread += !ok;
     cJSON_Delete(o);
+    return ok;
 }
 
 /* ---- lines of training, quickly ---- */
@@ -125,7 +139,7 @@ static const char *scan_value(const char *s, const char *end, double *value) {
 static void set_value(RunLine *line, int *next, Text name, double value) {
     for (int i = 0; i < RUN_KEYS; i++) {
         const int key = (*next + i) % RUN_KEYS; /* mostly they come in our order */
-        if (strncmp(keys[key], name.at, name.n) != 0 || keys[key][name.n]) continue;
+        if (strlen(keys[key]) != name.n || memcmp(keys[key], name.at, name.n) != 0) continue;
         line->value[key] = value;
         *next = key + 1;
         return;
@@ -154,40 +168,42 @@ static bool scan_line(Text t, RunLine *line) {
     return line->step >= 0;
 }
 
-static void read_train_line(Run *r, Text t) {
+static bool read_train_line(Run *r, Text t) {
     RunLine line;
-    if (scan_line(t, &line))
-        add(&r->train, &line);
-    else
-        read_line(r, t);
+    if (!scan_line(t, &line)) return read_line(r, t);
+    add(&r->train, &line);
+    return true;
 }
 
-/* The last line of training that can be read; a damaged one is not it. */
-static void read_last(Run *r, const char *text, Text t) {
-    for (;;) {
-        if (of_training(t)) read_train_line(r, t);
-        if (r->train.n > 0 || t.at == text) return;
+/* Of lines of training from `first` to t the last that can be read. */
+static void read_last(Run *r, const char *first, Text t) {
+    while (!read_train_line(r, t) && t.at > first) {
         const char *end = --t.at;
-        while (t.at > text && t.at[-1] != '\n') t.at--;
+        while (t.at > first && t.at[-1] != '\n') t.at--;
         t.n = (size_t)(end - t.at);
     }
 }
 
 /* A last line without its end is one being written, or torn: it is left out. */
 static void read_lines(Run *r, const FileMap *map, bool curves) {
-    const char *text = (const char *)map->data, *end = text + map->size, *newline;
+    const char *text = (const char *)map->data, *end = text + map->size, *newline, *first = NULL;
     Text last = {0};
     for (; (newline = memchr(text, '\n', (size_t)(end - text))); text = newline + 1) {
         const Text t = {text, (size_t)(newline - text)};
-        if (!of_training(t)) {
-            if (t.n > 0) read_line(r, t);
-        } else if (curves) {
-            read_train_line(r, t);
-        } else {
+        const bool training = of_training(t);
+        if (training && !curves) {
+            if (!first) first = t.at;
             last = t;
+            continue;
         }
+        if (first) read_last(r, first, last);
+        first = NULL;
+        if (training)
+            read_train_line(r, t);
+        else if (t.n > 0)
+            read_line(r, t);
     }
-    if (last.at) read_last(r, (const char *)map->data, last);
+    if (first) read_last(r, first, last);
     if (text < end) r->unread++;
 }
 
@@ -272,32 +288,36 @@ const RunLine *run_best(const Run *r) {
     return best;
 }
 
-static const RunLine *last_line(const RunLines *l) { return l->n ? &l->line[l->n - 1] : NULL; }
-
-int64_t run_updates(const Run *r) {
-    const double steps = run_number(r, "train.steps", 0);
-    const RunLine *l = last_line(&r->train);
-    if (steps > 0) return (int64_t)steps;
-    if (!l || !(l->value[RUN_EPOCH] > 0)) return 0;
-    const double an_epoch = round((double)l->step / l->value[RUN_EPOCH]);
-    return (int64_t)(run_number(r, "train.epochs", 0) * an_epoch);
+RunLine run_made(const Run *r) {
+    const RunLine *l = r->train.n ? &r->train.line[r->train.n - 1] : &r->mark;
+    return l->step > r->mark.step ? *l : r->mark;
 }
 
-/* One that a time ends is done when it was tested and did not go on from there: its config may give
- * it more time by now. */
+int64_t run_updates(const Run *r) {
+    const double most = 1e15; /* what can be counted; files may say anything */
+    const double steps = run_number(r, "train.steps", 0), epochs = run_number(r, "train.epochs", 0);
+    const RunLine made = run_made(r);
+    if (steps > 0) return (int64_t)fmin(steps, most);
+    if (!(made.value[RUN_EPOCH] > 0 && epochs > 0)) return 0;
+    const double an_epoch = round((double)made.step / made.value[RUN_EPOCH]);
+    return (int64_t)fmin(epochs * an_epoch, most);
+}
+
+/* Its config may give it more time by now than it had. Metrics have nine digits. */
+static bool time_is_up(const Run *r) {
+    const double minutes = run_number(r, "train.minutes", 0), digits = 1e-8;
+    return minutes > 0 && run_made(r).value[RUN_SECONDS] >= minutes * 60 * (1 - digits);
+}
+
 bool run_done(const Run *r) {
-    const RunLine *l = last_line(&r->train);
-    const bool timed = run_number(r, "train.minutes", 0) > 0;
-    if (timed && r->resumed) return false;
-    const int64_t updates = timed && l ? l->step : run_updates(r);
+    const int64_t updates = time_is_up(r) ? run_made(r).step : run_updates(r);
     return r->tested[RUN_LAST] && updates > 0 && r->test[RUN_LAST].step >= updates &&
            (r->tested[RUN_BEST] || !run_best(r));
 }
 
 double run_samples_per_s(const Run *r) {
-    const RunLine *l = last_line(&r->train);
-    if (!l) return NAN;
+    const RunLine made = run_made(r);
     const double an_update =
         run_number(r, "train.batch", NAN) * run_number(r, "train.accumulate", 1);
-    return (double)l->step * an_update / l->value[RUN_SECONDS];
+    return made.step ? (double)made.step * an_update / made.value[RUN_SECONDS] : NAN;
 }

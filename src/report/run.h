@@ -41,14 +41,14 @@ typedef struct Run {
     RunLines train, val;
     RunLine test[RUN_TESTS]; /* of last.safetensors and best.safetensors */
     bool tested[RUN_TESTS];
-    bool resumed; /* since it was tested */
+    RunLine mark; /* the last one of a process: "save" or "resume"; step 0: none */
     int unread;   /* lines that are not what meter.h describes: a crash tore them, or a hand */
 } Run;
 
-/* `curves`: all lines of training; else the last one alone, which is much faster. A run without
- * metrics is one that has not begun. EX_NOINPUT: no such directory, or not a run's; EX_DATAERR: its
- * config.json is damaged (a damaged env.json is told, and as if it were not there). On error
- * nothing is to be freed. */
+/* `curves`: all lines of training; else the last one before each line of another kind, which is
+ * much faster. A run without metrics is one that has not begun. EX_NOINPUT: no such directory, or
+ * not a run's; EX_DATAERR: its config.json is damaged (a damaged env.json is told, and as if it
+ * were not there). On error nothing is to be freed. */
 bool run_read(Run *r, const char *dir, bool curves, Err *err);
 /* Whether the directory is a run's: it has a config.json. */
 bool run_is_there(const char *dir);
@@ -63,6 +63,8 @@ double run_number(const Run *r, const char *path, double other);
  * a finite loss, as training chooses best.safetensors; NULL: none. */
 const RunLine *run_best(const Run *r);
 
+/* How far training is: step, and of the values epoch and seconds. Step 0: nothing is reported. */
+RunLine run_made(const Run *r);
 /* The updates of the whole training, or the most that a time may end. 0: not known yet, of a run in
  * epochs that has written nothing. */
 int64_t run_updates(const Run *r);

@@ -155,13 +155,6 @@ static bool take_config(Trained *t, const StFile *f, Err *err) {
     return !list[0];
 }
 
-static bool read_update(Trained *t, const StFile *f, Err *err) {
-    const int64_t one = 1;
-    const StTensor *x = st_want(f, "state.update", DT_I64, 1, &one, err);
-    if (x) memcpy(&t->update, x->data, sizeof t->update);
-    return x != NULL;
-}
-
 static void place(Trained *t) {
     const Config *c = &t->config;
     Arena *a = &t->memory;
@@ -198,7 +191,8 @@ static bool open_engine(Trained *t, const StFile *f, Err *err) {
 static bool open_file(Trained *t, const StFile *f, const TrainedRequest *r, Err *err) {
     char where[FILE_PATH_MAX + 16];
     const bool of_run = t->run.dir[0];
-    if (!state_check(f, err) || !read_update(t, f, err) || !take_config(t, f, err)) return false;
+    if (!state_check(f, err) || !state_update(f, &t->update, err) || !take_config(t, f, err))
+        return false;
     snprintf(where, sizeof where, "%s%s", of_run ? t->run.dir : f->path,
              of_run ? "/config.json" : "");
     if (!config_open(&t->config, t->run.config, where, r->overrides, r->noverrides, err))

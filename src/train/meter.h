@@ -17,7 +17,8 @@
  *   kind "test", step and epoch (of these weights), which ("last" or "best"), accuracy, loss, count
  * and of the process itself:
  *   kind "save", step, epoch, seconds: what a checkpoint stands for, just before it is written
- *   kind "resume", step, epoch, seconds: it goes on from there, tests before this may be outdone
+ *   kind "resume", step, epoch, seconds: a process goes on from there, or begins anew with step 0:
+ *   what stands above of later steps, and all tests, are outdone
  * The file is only ever appended to. A run that goes on from a checkpoint writes again what came
  * after it, and a finished run that is called again tests again: readers take the last line of each
  * kind and step (of tests: each `which`), and leave out lines that a crash tore.

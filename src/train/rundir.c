@@ -28,8 +28,7 @@ bool rundir_name(RunDir *r, const char *dir, Err *err) {
            place(r->lock_file, dir, "lock", err);
 }
 
-/* Writes as many bytes as a checkpoint has, and takes them away again. */
-static bool try_room(const RunDir *r, size_t bytes, Err *err) {
+bool rundir_try_room(const RunDir *r, size_t bytes, Err *err) {
     static const char zeros[1 << 16];
     char size[32];
     AtomicFile a;
@@ -44,10 +43,10 @@ static bool try_room(const RunDir *r, size_t bytes, Err *err) {
                            r->dir, size, strerror(why));
 }
 
-bool rundir_open(RunDir *r, size_t bytes, Err *err) {
+bool rundir_open(RunDir *r, Err *err) {
     if (!file_make_dirs(r->dir, err)) return false;
     r->lock = file_lock(r->lock_file, r->dir, 0, err);
-    return r->lock >= 0 && try_room(r, bytes, err);
+    return r->lock >= 0;
 }
 
 void rundir_close(RunDir *r) {

@@ -24,10 +24,13 @@ typedef struct RunDir {
 /* Only names (EX_CANTCREAT if too long). */
 bool rundir_name(RunDir *r, const char *dir, Err *err);
 
-/* Makes the directory, locks it, and makes sure that a checkpoint of `bytes` can be written, before
- * anything is computed (EX_CANTCREAT). */
-bool rundir_open(RunDir *r, size_t bytes, Err *err);
+/* Makes the directory and locks it (EX_CANTCREAT). */
+bool rundir_open(RunDir *r, Err *err);
 void rundir_close(RunDir *r);
+
+/* Whether a checkpoint of `bytes` can be written (EX_CANTCREAT): writes as many, and takes them
+ * away again. */
+bool rundir_try_room(const RunDir *r, size_t bytes, Err *err);
 
 /* Whether the directory's config.json, if there is one, is of the same run (EX_CONFIG). */
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err);

@@ -110,6 +110,13 @@ bool state_check(const StFile *f, Err *err) {
     return st_check_crc(f, err);
 }
 
+bool state_update(const StFile *f, int64_t *update, Err *err) {
+    const int64_t one = 1;
+    const StTensor *t = st_want(f, "state.update", DT_I64, 1, &one, err);
+    if (t) memcpy(update, t->data, sizeof *update);
+    return t != NULL;
+}
+
 bool state_load(State *s, const cJSON *config, const char *path, Err *err) {
     StFile f;
     if (!st_open(&f, path, err)) return false;

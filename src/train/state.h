@@ -45,6 +45,9 @@ bool state_save(const State *s, const cJSON *config, const char *path, Err *err)
 /* Whether a file is a whole checkpoint of this version (EX_DATAERR). Reads every byte. */
 bool state_check(const StFile *f, Err *err);
 
+/* The update that a checkpoint is of (EX_DATAERR). */
+bool state_update(const StFile *f, int64_t *update, Err *err);
+
 /* EX_DATAERR for what is damaged, is not a checkpoint, or belongs to another model or config; s is
  * then undefined. */
 bool state_load(State *s, const cJSON *config, const char *path, Err *err);

@@ -29,7 +29,8 @@ typedef struct Trainer {
     int64_t horizon, end; /* the last update of the schedule, and of this process */
     int64_t every;        /* updates between validations */
     double next_save;
-    bool saved; /* the state at hand is in last.safetensors */
+    bool saved;   /* the state at hand is in last.safetensors */
+    bool goes_on; /* from a checkpoint */
 } Trainer;
 
 /* ---- saving ---- */
@@ -227,10 +228,13 @@ static bool validate(Trainer *t, Err *err) {
 
 /* ---- the end ---- */
 
-static bool read_best(Trainer *t, Err *err) {
+/* A process that was killed between the two files may have left a newer best than the state knows
+ * of; what is tested is told by its own update. */
+static bool read_best(Trainer *t, int64_t *update, Err *err) {
     StFile f;
     if (!st_open(&f, t->dir.best, err)) return false;
-    bool ok = st_check_crc(&f, err) && params_read(t->state.params, t->best_w, &f, err);
+    bool ok = st_check_crc(&f, err) && state_update(&f, update, err) &&
+              params_read(t->state.params, t->best_w, &f, err);
     st_close(&f);
     return ok;
 }
@@ -245,18 +249,19 @@ static void tell_test(Trainer *t, const char *which, int64_t update, const Score
 
 static bool test(Trainer *t, Err *err) {
     const State *s = &t->state;
+    int64_t best = s->best_update;
     Score score;
     if (!evaluate(&score, &t->engine, &t->feed, SPLIT_TEST, "testing last", NULL))
         return interrupted(t, err);
     tell_test(t, "last", s->update, &score);
-    if (s->best_update == 0) return true;
-    if (s->best_update != s->update) {
-        if (!read_best(t, err)) return false;
+    if (best == 0) return true;
+    if (best != s->update) {
+        if (!read_best(t, &best, err)) return false;
         engine_weights(&t->engine, t->best_w);
         if (!evaluate(&score, &t->engine, &t->feed, SPLIT_TEST, "testing best", NULL))
             return interrupted(t, err);
     }
-    tell_test(t, "best", s->best_update, &score);
+    tell_test(t, "best", best, &score);
     return true;
 }
 
@@ -292,7 +297,7 @@ static bool loop(Trainer *t, Err *err) {
 static bool work(Trainer *t, TrainEnd *end, Err *err) {
     t->next_save = clock_seconds() + t->c->train.save_minutes * 60;
     stop_on_signals();
-    if (t->state.update) meter_mark(&t->meter, "resume", t->state.update);
+    if (t->goes_on || t->meter.file.old) meter_mark(&t->meter, "resume", t->state.update);
     if (!loop(t, err)) return false;
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     if (*end == TRAIN_DONE && !test(t, err)) return false;
@@ -335,7 +340,7 @@ static bool explain_damage(const Trainer *t, Err *err) {
 /* The checkpoint, or initial weights. */
 static bool open_state(Trainer *t, Err *err) {
     State *s = &t->state;
-    if (!file_exists(t->dir.last)) {
+    if (!t->goes_on) {
         params_init(s->params, s->w, (uint64_t)t->c->train.seed);
         log_info("run      %s, from the start", t->dir.dir);
         return true;
@@ -374,13 +379,39 @@ static bool open_data(Trainer *t, Err *err) {
     return true;
 }
 
-/* Described at once: a run that fails from here on is one that reports can count. */
+static bool describe(const Trainer *t, Err *err) {
+    return rundir_describe(&t->dir, t->c->resolved, t->r->command, err);
+}
+
+/* A new run is described at once: one that fails from here on is one that reports can count. One
+ * that goes on is when it does: till then its directory tells what it was. */
 static bool open_dir(Trainer *t, Err *err) {
-    const TrainRequest *r = t->r;
-    if (!rundir_name(&t->dir, r->dir, err)) return false;
-    if (!r->dry_run && !rundir_open(&t->dir, state_bytes(&t->c->model.params), err)) return false;
-    if (file_exists(t->dir.last) && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;
-    return r->dry_run || rundir_describe(&t->dir, t->c->resolved, r->command, err);
+    const bool dry = t->r->dry_run;
+    if (!rundir_name(&t->dir, t->r->dir, err) || (!dry && !rundir_open(&t->dir, err))) return false;
+    t->goes_on = file_exists(t->dir.last);
+    if (t->goes_on && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;
+    return dry || ((t->goes_on || describe(t, err)) &&
+                   rundir_try_room(&t->dir, state_bytes(&t->c->model.params), err));
+}
+
+/* A run that had more than it is asked for now would pass for one that had less. */
+static bool check_length(const Trainer *t, Err *err) {
+    const int64_t made = t->state.update;
+    const double minutes = t->c->train.minutes;
+    double seconds;
+    if (made > t->horizon)
+        return err_set(err, EX_CONFIG,
+                       "%s has had %lld updates, more than the %lld that it is asked for. Ask for "
+                       "no less than it had (train.steps, train.epochs), or use another --out",
+                       t->dir.dir, (long long)made, (long long)t->horizon);
+    /* The time was not up at the update before the last. */
+    if (minutes == 0 || !history_seconds(t->dir.metrics, made - 1, &seconds, err))
+        return minutes == 0;
+    return seconds < minutes * 60 ||
+           err_set(err, EX_CONFIG,
+                   "%s has had more than the %g minutes that it is asked for. Ask for no less than "
+                   "it had (train.minutes), or use another --out",
+                   t->dir.dir, minutes);
 }
 
 static bool open_meter(Trainer *t, Err *err) {
@@ -408,6 +439,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (!open_memory(t, err) || !open_state(t, err)) return false;
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
+    if (t->goes_on && (!check_length(t, err) || !describe(t, err))) return false;
     return open_meter(t, err) && work(t, end, err);
 }
 

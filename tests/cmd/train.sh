@@ -33,12 +33,32 @@ check "the environment is kept" grep -q '"blas".*OpenBLAS' "$tmp/whole/env.json"
 check "four lines of training" test "$(grep -c '"kind": "train".*"peak_share"' "$tmp/whole/metrics.jsonl")" = 4
 check "two lines of validation" test "$(grep -c '"kind": "val".*"count": 9' "$tmp/whole/metrics.jsonl")" = 2
 check "tests of last and best" test "$(grep -cE '"which": "(last|best)"' "$tmp/whole/metrics.jsonl")" = 2
+check "a new run begins without a mark" test "$(grep -c '"resume"' "$tmp/whole/metrics.jsonl")" = 0
 check "no terminal codes in a log" test -z "$(tr -d '[:print:]\n' <"$tmp/out")"
 cp -r "$tmp/whole" "$tmp/again"
 expect 0 'resuming at update 20' "a finished run tests again" "${train[@]}" --out "$tmp/again"
 check "and is as it was" test "$(hash_of "$tmp/again")" = "$whole"
 check "with its history, and the tests of the second call" \
     test "$(grep -c '"kind": "train"' "$tmp/again/metrics.jsonl") $(grep -c '"which"' "$tmp/again/metrics.jsonl")" = "4 4"
+
+cp "$tmp/again/config.json" "$tmp/config.json"
+expect 78 "$tmp/again has had 20 updates, more than the 19 that it is asked for" "fewer updates than it had" \
+    "${train[@]}" train.steps=19 --out "$tmp/again"
+truncate -s 100 "$tmp/again/last.safetensors"
+expect 65 'To start anew, delete it' "more, where the checkpoint is damaged" "${train[@]}" train.steps=30 --out "$tmp/again"
+check "leave the run what it was" diff "$tmp/config.json" "$tmp/again/config.json"
+rm "$tmp/again/last.safetensors"
+expect 0 'from the start' "begun anew" "${train[@]}" --out "$tmp/again" --stop-at 3
+check "it says so" grep -q '^{"kind": "resume", "step": 0, ' "$tmp/again/metrics.jsonl"
+expect 0 ' 0 of 1 ' "and is not done" "$bin/cast_report" "$tmp/again"
+
+# With next to no steps the first validation is the best. A newer one is what a process leaves that was killed before
+# it saved its state.
+still=("${train[@]}" train.lr=1e-30)
+expect 0 'test accuracy of best .update 10.' "a best of the first validation" "${still[@]}" --out "$tmp/still"
+"${still[@]}" --stop-at 11 --out "$tmp/newer" >"$tmp/out" 2>&1
+cp "$tmp/newer/last.safetensors" "$tmp/still/best.safetensors"
+expect 0 'test accuracy of best .update 11.' "another is told by its own update" "${still[@]}" --out "$tmp/still"
 
 # ---- stopping and going on ----
 
@@ -68,6 +88,9 @@ expect 0 "resuming at update $first" "and more time" "${timed[@]}" train.minutes
 check "makes it longer" test "$(updates "$tmp/timed")" -gt "$first"
 expect 0 'test accuracy of best' "the same updates, counted" "${train[@]}" train.steps="$(updates "$tmp/timed")" --out "$tmp/counted"
 check "end at the same loss" diff <(last_test "$tmp/counted") <(last_test "$tmp/timed")
+expect 78 'timed has had more than the 0.003 minutes that it is asked for' "a time less than it had" \
+    "${timed[@]}" train.minutes=0.003
+check "leaves the run what it was" grep -q '"minutes": 0.006' "$tmp/timed/config.json"
 expect 78 'train.minutes goes with a train.schedule that has no end, constant or rsqrt' "not of others" \
     "${train[@]}" train.minutes=1 train.schedule=cosine --out "$tmp/none"
 

@@ -13,6 +13,10 @@
     "{\"kind\": \"test\", \"step\": " #step ", \"which\": \"" which "\", \"accuracy\": " #accuracy \
     "}\n"
 
+#define MARK(kind, step, seconds)                                                                  \
+    "{\"kind\": \"" kind "\", \"step\": " #step ", \"epoch\": 0." #step ", \"seconds\": " #seconds \
+    "}\n"
+
 /* A run's directory of that name. */
 static inline const char *make_run(const char *name, const char *config, const char *metrics) {
     static char path[1024];

@@ -165,19 +165,57 @@ static void test_end(void **state) {
     run_free(&r);
 }
 
-/* A run of minutes that was given more of them: it may have been stopped before its next line. */
+/* So few updates that no line of training was due: what was saved tells how many an epoch has. */
+static void test_end_without_lines(void **state) {
+    (void)state;
+    Run r = read_run(MARK("save", 20, 3) TEST(20, "last", 0.5), false);
+    assert_int_equal(run_updates(&r), 200); /* "epoch": 0.20 */
+    assert_false(run_done(&r));
+    run_free(&r);
+    r = read_run(
+        "{\"kind\": \"save\", \"step\": 20, \"epoch\": 2, \"seconds\": 4}\n" TEST(20, "last", 0.5),
+        false);
+    assert_true(run_done(&r));
+    assert_true(run_made(&r).step == 20 && run_samples_per_s(&r) == 80);
+    run_free(&r);
+}
+
+/* Where a process begins, what was reported of later updates is undone, and so are tests. */
+static void test_begun_again(void **state) {
+    (void)state;
+    for (int curves = 0; curves < 2; curves++) {
+        Run r = read_run(TRAIN(1, 3, 1) TRAIN(2, 4, 2) VAL(2, 0.5, 1) MARK("save", 2, 2)
+                             TRAIN(3, 5, 3) TRAIN(4, 5, 3) VAL(4, 0.75, 1) MARK("resume", 2, 2),
+                         curves);
+        assert_int_equal(r.train.line[r.train.n - 1].step, 2);
+        assert_int_equal(r.val.n, 1);
+        assert_true(run_made(&r).value[RUN_SECONDS] == 2);
+        run_free(&r);
+        r = read_run(TRAIN(20, 3, 1) VAL(10, 0.5, 1) TEST(20, "last", 0.5) TEST(10, "best", 0.5)
+                         MARK("resume", 0, 0) TRAIN(1, 4, 2),
+                     curves);
+        assert_int_equal(r.train.n, 1);
+        assert_int_equal(r.val.n, 0);
+        assert_false(r.tested[RUN_LAST] || r.tested[RUN_BEST] || run_done(&r));
+        run_free(&r);
+    }
+}
+
+/* A run of minutes that was given more of them is not done, whether it went on already or not. */
 static void test_a_timed_run_goes_on(void **state) {
     static const char config[] =
         "{\"task\": \"listops\", \"train\": {\"steps\": 1000, \"minutes\": 2}}\n";
-#define TESTED TRAIN(5, 2, 1) TEST(6, "last", 0.5)
-#define RESUMED "{\"kind\": \"resume\", \"step\": 6, \"seconds\": 1}\n"
+#define TESTED TRAIN(5, 2, 119) MARK("save", 6, 120) TEST(6, "last", 0.5)
+#define RESUMED MARK("resume", 6, 120)
     static const struct {
         const char *metrics;
         bool done;
     } cases[] = {{TESTED, true},
+                 {TRAIN(5, 2, 59) MARK("save", 6, 60) TEST(6, "last", 0.5), false},
                  {TESTED RESUMED, false},
-                 {TESTED RESUMED TEST(8, "last", 0.5), true},
-                 {TESTED RESUMED TRAIN(10, 2, 2), false}};
+                 {TESTED RESUMED TEST(6, "last", 0.5), true},
+                 {TESTED RESUMED TRAIN(10, 2, 130), false},
+                 {TESTED RESUMED TRAIN(10, 2, 130) TEST(10, "last", 0.5), true}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Run r;
@@ -188,6 +226,33 @@ static void test_a_timed_run_goes_on(void **state) {
         assert_int_equal(r.unread, 0);
         run_free(&r);
     }
+}
+
+/* Blocks of zeros are what a loss of power may leave of a file. */
+static void test_zeros(void **state) {
+    static const char line[] = "{\"kind\": \"train\", \"loss\0oss\": 5, \"step\": 1}\n";
+    Run r;
+    Err err;
+    (void)state;
+    const char *dir = make_run("zeros", CONFIG, NULL);
+    scratch_write("zeros/metrics.jsonl", line, sizeof line - 1);
+    if (!run_read(&r, dir, true, &err)) fail_msg("%s", err.text);
+    assert_int_equal(r.train.n, 1);
+    assert_true(isnan(r.train.line[0].value[RUN_LOSS]));
+    run_free(&r);
+}
+
+static void test_huge_numbers(void **state) {
+    Run r;
+    Err err;
+    (void)state;
+    if (!run_read(&r, make_run("huge", "{\"train\": {\"steps\": 1e300}}", NULL), false, &err))
+        fail_msg("%s", err.text);
+    assert_true(run_updates(&r) == 1000000000000000);
+    run_free(&r);
+    r = read_run("{\"kind\": \"train\", \"step\": 1, \"epoch\": 1e-300}\n", false);
+    assert_true(run_updates(&r) == 1000000000000000);
+    run_free(&r);
 }
 
 static void test_damaged_lines(void **state) {
@@ -264,7 +329,11 @@ int main(void) {
         cmocka_unit_test(test_equal_accuracy),
         cmocka_unit_test(test_best_has_a_finite_loss),
         cmocka_unit_test(test_end),
+        cmocka_unit_test(test_end_without_lines),
+        cmocka_unit_test(test_begun_again),
         cmocka_unit_test(test_a_timed_run_goes_on),
+        cmocka_unit_test(test_zeros),
+        cmocka_unit_test(test_huge_numbers),
         cmocka_unit_test(test_damaged_lines),
         cmocka_unit_test(test_damaged_last_line),
         cmocka_unit_test(test_keys),
