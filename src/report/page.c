@@ -239,12 +239,14 @@ enum { DIR, SEED, UPDATES, BEST, TEST_BEST, TEST_LAST, VERSION, THREADS, CPU, ST
 static void add_run(Table *t, const Run *r) {
     Cell *c = table_row(t);
     const RunLine *best = run_best(r);
-    int64_t made = r->train.n ? r->train.line[r->train.n - 1].step : 0;
+    const bool timed = run_number(r, "train.minutes", 0) > 0;
+    const int64_t all = timed ? 0 : run_updates(r);
+    int64_t made = run_made(r).step;
     if (r->tested[RUN_LAST] && r->test[RUN_LAST].step > made) made = r->test[RUN_LAST].step;
     cell_text(&c[DIR], r->dir);
     c[SEED].mean = run_number(r, "train.seed", NAN);
     c[UPDATES].mean = (double)made;
-    c[UPDATES].sd = (double)run_updates(r);
+    c[UPDATES].sd = all ? (double)all : NAN;
     if (best) c[BEST].mean = 100 * best->value[RUN_ACCURACY];
     if (r->tested[RUN_BEST]) c[TEST_BEST].mean = 100 * r->test[RUN_BEST].value[RUN_ACCURACY];
     if (r->tested[RUN_LAST]) c[TEST_LAST].mean = 100 * r->test[RUN_LAST].value[RUN_ACCURACY];

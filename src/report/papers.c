@@ -100,13 +100,20 @@ static char *model_name(const Group *g) {
     return text_format("%s%s%s", type ? type : "?", rule ? " " : "", rule ? rule : "");
 }
 
+/* Of a task, the config that is best in validation among those that were tested; before there is
+ * one, all of them. */
+typedef struct OurTask {
+    Spread best, last; /* tests of these weights */
+    double validation; /* mean of the best */
+    double examples;   /* of a test */
+    int runs, finished;
+    int configs;
+    bool tested;
+} OurTask;
+
 typedef struct Ours {
     char *name;
-    Spread best[PAPER_TASKS], last[PAPER_TASKS];  /* tests of these weights */
-    double validation[PAPER_TASKS];               /* of the group whose tests they are */
-    double examples[PAPER_TASKS];                 /* of a test */
-    int runs[PAPER_TASKS], finished[PAPER_TASKS]; /* of that group; of all while there is none */
-    int groups[PAPER_TASKS];                      /* those with a test */
+    OurTask task[PAPER_TASKS];
 } Ours;
 
 static Ours *ours_of(Ours **rows, int *n, const Group *g) {
@@ -119,7 +126,7 @@ static Ours *ours_of(Ours **rows, int *n, const Group *g) {
     *rows = mem_grow(*rows, (size_t)*n + 1, sizeof **rows);
     Ours *o = &(*rows)[(*n)++];
     *o = (Ours){.name = name};
-    for (int i = 0; i < PAPER_TASKS; i++) o->best[i] = o->last[i] = spread_of(NULL, 0);
+    for (int i = 0; i < PAPER_TASKS; i++) o->task[i].best = o->task[i].last = spread_of(NULL, 0);
     return o;
 }
 
@@ -129,20 +136,17 @@ static void add_group(Ours **rows, int *n, const Group *g) {
     Result r;
     while (task < PAPER_TASKS && strcmp(paper_tasks[task], g->task) != 0) task++;
     if (task == PAPER_TASKS) return;
-    Ours *o = ours_of(rows, n, g);
+    OurTask *o = &ours_of(rows, n, g)->task[task];
     group_result(&r, g, false);
-    if (r.best.n == 0) {
-        if (o->groups[task] == 0) o->runs[task] += r.runs;
+    o->configs++;
+    if (r.finished == 0) {
+        if (!o->tested) o->runs += r.runs;
         return;
     }
     const double validation = r.validation.n ? r.validation.mean : 0;
-    if (o->groups[task]++ && validation <= o->validation[task]) return;
-    o->validation[task] = validation;
-    o->examples[task] = r.test_examples;
-    o->best[task] = r.best;
-    o->last[task] = r.last;
-    o->runs[task] = r.runs;
-    o->finished[task] = r.finished;
+    if (o->tested && validation <= o->validation) return;
+    *o = (OurTask){r.best, r.last,     validation, r.test_examples,
+                   r.runs, r.finished, o->configs, true};
 }
 
 /* Within two standard errors of tossing a coin: what the papers print as a failure. */
@@ -157,39 +161,40 @@ static char *count_finished(const Ours *o) {
     const char *separator = "finished: ";
     FILE *f = text_stream(&text, &size);
     for (int i = 0; i < PAPER_TASKS; i++) {
-        if (!o->runs[i]) continue;
-        fprintf(f, "%s%s %d of %d", separator, titles[i], o->finished[i], o->runs[i]);
+        const OurTask *k = &o->task[i];
+        if (!k->runs) continue;
+        fprintf(f, "%s%s %d of %d", separator, titles[i], k->finished, k->runs);
         separator = ", ";
     }
     fclose(f);
     return text;
 }
 
-/* Takes over `source`. */
-static void add_ours(Table *t, const Ours *o, const Spread test[PAPER_TASKS], const char *weights,
-                     char *source) {
-    const int pathx = PAPER_TASKS - 1;
+/* Takes over `name` and `source`. */
+static void add_ours(Table *t, const Ours *o, bool last, char *name, char *source) {
     double mean[PAPER_TASKS];
     Cell *c = table_row(t);
-    char *name = text_format("ours: %s%s", o->name, weights);
     cell_text(c++, name);
-    mem_free(name);
     for (int i = 0; i < PAPER_TASKS; i++, c++) {
-        c->mean = mean[i] = test[i].mean;
-        c->sd = test[i].sd;
+        const Spread *test = last ? &o->task[i].last : &o->task[i].best;
+        c->mean = mean[i] = test->mean;
+        c->sd = test->sd;
+        if (i == PAPER_TASKS - 1 && at_chance(test, o->task[i].examples)) mean[i] = FAIL;
     }
-    if (at_chance(&test[pathx], o->examples[pathx])) mean[pathx] = FAIL;
     put_means(c, mean);
     cell_text(&c[2], source);
+    mem_free(name);
     mem_free(source);
 }
 
-/* The last weights are tested in every run that is finished. */
+/* Where a run is finished there are last weights that were tested. */
 static void add_both(Table *t, const Ours *o) {
-    int tested = 0;
-    for (int i = 0; i < PAPER_TASKS; i++) tested += o->last[i].n > 0;
-    add_ours(t, o, o->best, "", count_finished(o));
-    if (tested) add_ours(t, o, o->last, ", last", mem_strdup("the same runs, their last weights"));
+    bool tested = false;
+    for (int i = 0; i < PAPER_TASKS; i++) tested |= o->task[i].tested;
+    add_ours(t, o, false, text_format("ours: %s", o->name), count_finished(o));
+    if (tested)
+        add_ours(t, o, true, text_format("ours: %s, last", o->name),
+                 mem_strdup("the same runs, their last weights"));
 }
 
 static void add_notes(Table *t, bool ours, bool chosen) {
@@ -203,7 +208,8 @@ static void add_notes(Table *t, bool ours, bool chosen) {
                                  "Path-X within two standard errors of chance has failed."));
     if (chosen)
         table_note(t, mem_strdup("Where a row of ours has several configs of a task, the one best "
-                                 "in validation is shown."));
+                                 "in validation is shown and counted; without --papers there is a "
+                                 "row for each."));
 }
 
 void papers_table(Table *t, const Groups *g) {
@@ -221,7 +227,7 @@ void papers_table(Table *t, const Groups *g) {
     for (int i = 0; i < g->n; i++) add_group(&rows, &n, &g->group[i]);
     for (int i = 0; i < n; i++) {
         add_both(t, &rows[i]);
-        for (int j = 0; j < PAPER_TASKS; j++) chosen |= rows[i].groups[j] > 1;
+        for (int j = 0; j < PAPER_TASKS; j++) chosen |= rows[i].task[j].configs > 1;
         mem_free(rows[i].name);
     }
     mem_free(rows);

@@ -64,7 +64,7 @@ static char *words(const Cell *c, const Column *column, TextWriter *write, const
                    const char *math) {
     char mean[64], sd[64];
     if (c->text) return text_of(write, c->text);
-    if (column->kind == COLUMN_SHARE && !isnan(c->mean))
+    if (column->kind == COLUMN_SHARE && !isnan(c->mean) && !isnan(c->sd))
         return text_format("%.0f of %.0f", c->mean, c->sd);
     table_number(mean, sizeof mean, c->mean, column->digits);
     if (column->kind != COLUMN_SPREAD || isnan(c->mean) || isnan(c->sd)) return mem_strdup(mean);

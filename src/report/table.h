@@ -8,7 +8,7 @@ typedef enum ColumnKind {
     COLUMN_TEXT,
     COLUMN_NUMBER,
     COLUMN_SPREAD, /* mean +- sd */
-    COLUMN_SHARE   /* mean of sd: "2 of 3" */
+    COLUMN_SHARE   /* mean of sd: "2 of 3"; "2" where sd is NaN */
 } ColumnKind;
 
 enum { SIGNIFICANT = 100 };

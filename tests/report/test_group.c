@@ -285,6 +285,29 @@ static void test_ours_beside(void **state) {
     runs_free(&set);
 }
 
+/* A config of which no run is finished, and a run that never had a finite loss in validation. */
+static void test_ours_that_failed(void **state) {
+    (void)state;
+    Groups g;
+    Table t;
+    scratch_mkdir("failed");
+    make_run("failed/a", CONFIG("listops", CAST(4), "\"seed\": 1"), DONE(0.5, 0.5, 0.5));
+    make_run("failed/b", CONFIG("listops", CAST(8), "\"seed\": 1"), NULL);
+    make_run("failed/c", CONFIG("image", CAST(8), "\"seed\": 1"),
+             TRAIN(10, 1, 1) VAL(10, 0.5, null) TEST(10, "last", 0.25));
+    RunSet set = read_all("failed");
+    groups_make(&g, &set, false);
+    papers_table(&t, &g);
+    const int best = t.rows - 2, last = t.rows - 1;
+    assert_string_equal(cell(&t, best, "source")->text, "finished: ListOps 1 of 1, Image 1 of 1");
+    assert_true(isnan(cell(&t, best, "image")->mean) && cell(&t, last, "image")->mean == 25);
+    assert_int_equal(t.nnotes, 3);
+    assert_non_null(strstr(t.notes[2], "several configs of a task"));
+    table_free(&t);
+    groups_free(&g);
+    runs_free(&set);
+}
+
 /* Of 2,500 examples: chance is 50 +- 1. */
 static void test_a_pathx_at_chance(void **state) {
     static const char *const pathx[] = {"0.515", "0.525"};
@@ -356,6 +379,7 @@ int main(void) {
         cmocka_unit_test(test_published_means),
         cmocka_unit_test(test_means_need_all_cells),
         cmocka_unit_test(test_ours_beside),
+        cmocka_unit_test(test_ours_that_failed),
         cmocka_unit_test(test_a_pathx_at_chance),
         cmocka_unit_test(test_copies),
     };
