@@ -223,13 +223,6 @@ static bool read_directory(Tree *t, Err *err) {
     return ok;
 }
 
-static bool file_is_empty(const char *path) {
-    FILE *f = fopen(path, "rb");
-    bool empty = f && fgetc(f) == EOF && !ferror(f);
-    if (f) fclose(f);
-    return empty;
-}
-
 static bool read_image(const Tree *t, int i, unsigned char *pixels, bool *empty, Err *err) {
     const TreeSample *s = &t->samples[i];
     char path[FILE_PATH_MAX + 64];

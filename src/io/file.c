@@ -148,6 +148,11 @@ bool file_is_dir(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool file_is_empty(const char *path) {
+    struct stat st;
+    return stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0);
+}
+
 bool file_make_dirs(const char *path, Err *err) {
     char part[FILE_PATH_MAX];
     size_t n = strlen(path);

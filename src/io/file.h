@@ -30,6 +30,8 @@ void atomic_write(AtomicFile *a, const void *data, size_t size);
 bool file_make_dirs(const char *path, Err *err);
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
+/* Whether it is missing, or a regular file without a byte. */
+bool file_is_empty(const char *path);
 
 /* Locks a file, which is made where it is missing and says who holds it, for as long as the
  * descriptor stays open, here or in a child. -1: another process has it, and kept it for `seconds`

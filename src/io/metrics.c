@@ -40,7 +40,6 @@ bool metrics_open(Metrics *m, const char *path, Err *err) {
         return false;
     }
     m->fd = fd;
-    m->old = st.st_size > 0;
     m->path = mem_strdup(path);
     m->line = open_memstream(&m->text, &m->size);
     REQUIRE(m->line, "out of memory");

@@ -15,7 +15,6 @@
 
 typedef struct Metrics {
     int fd;
-    bool old; /* the file had lines when it was opened */
     char *path;
     FILE *line; /* the line being built, in `text` */
     char *text;

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/log.h"
 #include "core/mem.h"
@@ -210,9 +209,8 @@ static void read_lines(Run *r, const FileMap *map, bool curves) {
 static bool read_metrics(Run *r, bool curves, Err *err) {
     char path[FILE_PATH_MAX + 16];
     FileMap map;
-    struct stat st;
     snprintf(path, sizeof path, "%s/metrics.jsonl", r->dir);
-    if (stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0)) return true;
+    if (file_is_empty(path)) return true;
     if (!file_map(&map, path, err)) return false;
     read_lines(r, &map, curves);
     file_unmap(&map);

@@ -1,7 +1,6 @@
 #include "train/history.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "io/file.h"
 #include "io/json.h"
@@ -23,9 +22,8 @@ static void take_line(const char *line, size_t n, int64_t update, double *second
 
 bool history_seconds(const char *path, int64_t update, double *seconds, Err *err) {
     FileMap map;
-    struct stat st;
     *seconds = 0;
-    if (stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0)) return true;
+    if (file_is_empty(path)) return true;
     if (!file_map(&map, path, err)) return false;
     const char *text = (const char *)map.data, *end = text + map.size, *newline;
     for (; (newline = memchr(text, '\n', (size_t)(end - text))); text = newline + 1)

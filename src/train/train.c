@@ -29,8 +29,10 @@ typedef struct Trainer {
     int64_t horizon, end; /* the last update of the schedule, and of this process */
     int64_t every;        /* updates between validations */
     double next_save;
+    int64_t best_tested;
     bool saved;   /* the state at hand is in last.safetensors */
     bool goes_on; /* from a checkpoint */
+    bool begun;   /* the directory tells of updates: of those of the checkpoint, or of others */
 } Trainer;
 
 /* ---- saving ---- */
@@ -261,6 +263,7 @@ static bool test(Trainer *t, Err *err) {
         if (!evaluate(&score, &t->engine, &t->feed, SPLIT_TEST, "testing best", NULL))
             return interrupted(t, err);
     }
+    t->best_tested = best;
     tell_test(t, "best", best, &score);
     return true;
 }
@@ -274,9 +277,8 @@ static void tell_end(const Trainer *t) {
              format_bytes(own, sizeof own, most),
              format_bytes(mapped, sizeof mapped, usage.mapped));
     char best[64] = "";
-    if (t->state.best_update)
-        snprintf(best, sizeof best, "best.safetensors (update %lld), ",
-                 (long long)t->state.best_update);
+    const int64_t update = t->best_tested ? t->best_tested : t->state.best_update;
+    if (update) snprintf(best, sizeof best, "best.safetensors (update %lld), ", (long long)update);
     log_info("in %s: metrics.jsonl, %slast.safetensors (update %lld)", t->dir.dir, best,
              (long long)t->state.update);
 }
@@ -297,7 +299,7 @@ static bool loop(Trainer *t, Err *err) {
 static bool work(Trainer *t, TrainEnd *end, Err *err) {
     t->next_save = clock_seconds() + t->c->train.save_minutes * 60;
     stop_on_signals();
-    if (t->goes_on || t->meter.file.old) meter_mark(&t->meter, "resume", t->state.update);
+    if (t->begun) meter_mark(&t->meter, "resume", t->state.update);
     if (!loop(t, err)) return false;
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     if (*end == TRAIN_DONE && !test(t, err)) return false;
@@ -384,17 +386,19 @@ static bool describe(const Trainer *t, Err *err) {
 }
 
 /* A new run is described at once: one that fails from here on is one that reports can count. One
- * that goes on is when it does: till then its directory tells what it was. */
+ * that was begun is when it goes on: till then its directory tells what it was. */
 static bool open_dir(Trainer *t, Err *err) {
     const bool dry = t->r->dry_run;
     if (!rundir_name(&t->dir, t->r->dir, err) || (!dry && !rundir_open(&t->dir, err))) return false;
     t->goes_on = file_exists(t->dir.last);
-    if (t->goes_on && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;
-    return dry || ((t->goes_on || describe(t, err)) &&
+    t->begun = t->goes_on || !file_is_empty(t->dir.metrics);
+    if (t->begun && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;
+    return dry || ((t->begun || describe(t, err)) &&
                    rundir_try_room(&t->dir, state_bytes(&t->c->model.params), err));
 }
 
-/* A run that had more than it is asked for now would pass for one that had less. */
+/* A run that had more than it is asked for now would pass for one that had less. Of times as far as
+ * lines of metrics tell them. */
 static bool check_length(const Trainer *t, Err *err) {
     const int64_t made = t->state.update;
     const double minutes = t->c->train.minutes;
@@ -439,7 +443,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (!open_memory(t, err) || !open_state(t, err)) return false;
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
-    if (t->goes_on && (!check_length(t, err) || !describe(t, err))) return false;
+    if (t->begun && (!check_length(t, err) || !describe(t, err))) return false;
     return open_meter(t, err) && work(t, end, err);
 }
 

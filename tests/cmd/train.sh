@@ -48,6 +48,8 @@ truncate -s 100 "$tmp/again/last.safetensors"
 expect 65 'To start anew, delete it' "more, where the checkpoint is damaged" "${train[@]}" train.steps=30 --out "$tmp/again"
 check "leave the run what it was" diff "$tmp/config.json" "$tmp/again/config.json"
 rm "$tmp/again/last.safetensors"
+expect 78 'holds a run of another config: train.lr' "other numbers, beside the metrics of these" \
+    "${train[@]}" train.lr=1 --out "$tmp/again"
 expect 0 'from the start' "begun anew" "${train[@]}" --out "$tmp/again" --stop-at 3
 check "it says so" grep -q '^{"kind": "resume", "step": 0, ' "$tmp/again/metrics.jsonl"
 expect 0 ' 0 of 1 ' "and is not done" "$bin/cast_report" "$tmp/again"
@@ -59,6 +61,7 @@ expect 0 'test accuracy of best .update 10.' "a best of the first validation" "$
 "${still[@]}" --stop-at 11 --out "$tmp/newer" >"$tmp/out" 2>&1
 cp "$tmp/newer/last.safetensors" "$tmp/still/best.safetensors"
 expect 0 'test accuracy of best .update 11.' "another is told by its own update" "${still[@]}" --out "$tmp/still"
+check "to the end" grep -q 'best.safetensors .update 11.' "$tmp/out"
 
 # ---- stopping and going on ----
 
