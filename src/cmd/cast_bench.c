@@ -44,7 +44,10 @@ static const char usage[] =
     "  --seconds S       time to measure for [3]\n"
     "  --threads n       [the physical cores]\n"
     "  --json            one JSON object instead of text; of a table, one a line\n"
-    "  --help  --version\n";
+    "  --help  --version\n"
+    "\n"
+    "Exit status of a table: 0 where any row could be measured; what cannot be is told in its "
+    "row.\n";
 
 static bool take_option(Options *o, int c, char *const *argv, Err *err) {
     switch (c) {
@@ -254,9 +257,10 @@ static const char *next_word(const char **list, char *word, size_t size) {
     return word;
 }
 
-static void bench_table(const Options *o) {
+/* What cannot be run at one length is told in its row; false: none could be. */
+static bool bench_table(const Options *o, Err *err) {
     char mechanism[64], length[32];
-    Err err;
+    bool any = false;
     if (!o->json)
         printf("  %-10s %8s %12s %12s %9s %10s %10s\n", "attention", "tokens", "updates/s",
                "tokens/s", "GFLOP/s", "of peak", "memory MB");
@@ -264,8 +268,9 @@ static void bench_table(const Options *o) {
     while (next_word(&lengths, length, sizeof length)) {
         const char *mechanisms = o->mechanisms ? o->mechanisms : "-";
         while (next_word(&mechanisms, mechanism, sizeof mechanism))
-            bench_row(o, o->mechanisms ? mechanism : NULL, o->lengths ? length : NULL, &err);
+            any |= bench_row(o, o->mechanisms ? mechanism : NULL, o->lengths ? length : NULL, err);
     }
+    return any;
 }
 
 int main(int argc, char **argv) {
@@ -276,9 +281,8 @@ int main(int argc, char **argv) {
     if (done) return 0;
     int threads = lanes_open(o.threads);
     gemm_open();
-    if (o.mechanisms || o.lengths)
-        bench_table(&o);
-    else if (o.config && !bench_one(&o, &err))
+    const bool table = o.mechanisms || o.lengths;
+    if (o.config && !(table ? bench_table : bench_one)(&o, &err))
         return err_report("cast_bench", &err);
     if (!o.json) print_machine(threads); /* last: its buffers would count as the config's memory */
     return 0;

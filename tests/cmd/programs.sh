@@ -117,4 +117,7 @@ expect 0 '"samples_per_s":.*"tokens_per_s":.*"gflops":.*"peak_gflops":.*"peak_rs
     "$bin/cast_bench" "$tmp/tiny.json" --json --seconds 0.01 --threads 1
 expect 0 'full +64' "a row a mechanism" \
     "$bin/cast_bench" "$tmp/tiny.json" --mechanisms cast,full --seconds 0.01 --threads 1
+expect 0 "model.max_length.* must be an integer" "a length that is none, beside one that is" \
+    "$bin/cast_bench" "$tmp/tiny.json" --lengths 16,sixteen --seconds 0.01 --threads 1
+expect 78 'failed, as said above' "that alone" "$bin/cast_bench" "$tmp/tiny.json" --lengths sixteen --seconds 0.01 --threads 1
 expect 78 "'model.attention.type'" "an unknown mechanism" "$bin/cast_bench" "$tmp/tiny.json" model.attention.type=fulll
