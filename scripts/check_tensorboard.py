@@ -13,11 +13,14 @@ KEYS = {"train": ["loss", "accuracy", "lr", "grad_norm", "samples_per_s"],
 
 
 def of_metrics(run):
-    """{tag: {step: value}}, of each step the last line: a run that goes on does some again.
-    Lines of other kinds tell where a run was saved and went on, and hold no scalars."""
+    """{tag: {step: value}}, of each step the last line: a run that goes on does some again, and what
+    it has not done again is undone. Lines of other kinds hold no scalars."""
     scalars = {}
     for line in open(f"{run}/metrics.jsonl"):
         line = json.loads(line)
+        if line["kind"] == "resume":
+            scalars = {tag: {step: x for step, x in steps.items() if step <= line["step"]}
+                       for tag, steps in scalars.items()}
         group = line["kind"] + ("_" + line["which"] if line["kind"] == "test" else "")
         for key in KEYS.get(line["kind"], []):
             value = np.float32("nan" if line[key] is None else line[key])

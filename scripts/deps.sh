@@ -2,8 +2,8 @@
 # deps.sh check|ensure|install [build|test|lint|all]: what the build, the tests and the linters need of the system.
 #
 #   check    fails if something is missing, naming the Debian package that has it
-#   ensure   installs what is missing, and does nothing if nothing is
-#   install  the same, and the optional packages too
+#   ensure   does nothing if nothing is missing; else as install
+#   install  installs what is missing, and the optional packages too
 #
 # Everything is found by trying it, so any other way of installing it will do. CC and MODE are make's.
 set -eu

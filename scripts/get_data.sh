@@ -6,7 +6,8 @@
 #   retrieval  LRA's release, its tsv_data     8.2 GB   no checksum is published: the import checks what it reads
 #   listops    LRA's release, its listops-1000 8.2 GB   likewise, and works out every answer again
 #              (not needed: cast_data generate listops makes a set by the same rules)
-#   pathfinder, pathx: LRA's release, read from the archive; cast_data generate makes these too
+#   pathfinder LRA's release, read from the archive; cast_data generate makes it too
+#   pathx      LRA's release, of which one of two folders is to be unpacked and imported: data/README.md; likewise
 #
 # What is fetched lies in $CAST_DATA, or data/raw where that is not set, and is not fetched twice; an interrupted
 # download goes on where it stopped. Where files are there already, nothing is fetched.

@@ -4,7 +4,8 @@
 #   reproduce.sh components TASK     image or listops: CAST with one part changed at a time
 #   reproduce.sh first [MINUTES [TASK...]]
 #                                    five tasks, or these: CAST and full attention, and single assignment on image and
-#                                    listops, so many minutes of training each [30]; more than last time go on from there
+#                                    listops, so many minutes of training each [30]; more than last time go on from there,
+#                                    fewer are refused
 set -eu
 cd "$(dirname "$0")/.."
 

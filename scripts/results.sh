@@ -43,6 +43,7 @@ keep() { # DIR: one that failed at once has not all of these files, and counts a
         to=results/metrics/$(basename "$1")/${run#"${1%/}"/}
         mkdir -p "$to"
         for file in config.json env.json metrics.jsonl; do
+            rm -f "$to/$file"
             [ ! -e "$run/$file" ] || cp "$run/$file" "$to"
         done
         echo "$to"

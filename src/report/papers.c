@@ -207,9 +207,9 @@ static void add_notes(Table *t, bool ours, bool chosen) {
                                  "finished runs; ± is the sample standard deviation over seeds. A "
                                  "Path-X within two standard errors of chance has failed."));
     if (chosen)
-        table_note(t, mem_strdup("Where a row of ours has several configs of a task, the one best "
-                                 "in validation is shown and counted; without --papers there is a "
-                                 "row for each."));
+        table_note(t, mem_strdup("Where a row of ours has several configs of a task, of those with "
+                                 "finished runs the one best in validation is shown and counted; "
+                                 "without --papers there is a row for each."));
 }
 
 void papers_table(Table *t, const Groups *g) {

@@ -17,8 +17,9 @@
 #include "train/stop.h"
 #include "train/train.h"
 
-/* How long a sweep waits for a killed one's last run to save and end. */
-static const double lock_seconds = 5;
+/* How long a sweep waits for a killed one's last run to save and end; and a task of a job for
+ * others that look for sweep.json. */
+static const double lock_seconds = 5, task_lock_seconds = 60;
 
 typedef struct Sweep {
     const SweepRequest *r;
@@ -254,8 +255,8 @@ static bool take_dir(Sweep *s, Err *err) {
     char path[FILE_PATH_MAX];
     if (snprintf(path, sizeof path, "%s/lock", s->r->dir) >= (int)sizeof path)
         return err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", s->r->dir);
-    return file_make_dirs(s->r->dir, err) &&
-           (s->lock = file_lock(path, s->r->dir, lock_seconds, err)) >= 0;
+    const double wait = s->r->only ? task_lock_seconds : lock_seconds;
+    return file_make_dirs(s->r->dir, err) && (s->lock = file_lock(path, s->r->dir, wait, err)) >= 0;
 }
 
 static void leave_dir(Sweep *s) {
