@@ -56,9 +56,10 @@ static void smooth(Track *t) {
     double *sums = mem_alloc((size_t)t->n + 1, sizeof *sums);
     for (int i = 0; i < t->n; i++) sums[i + 1] = sums[i] + t->y[i];
     for (int i = 0; i < t->n; i++) {
-        int w = i < h ? i : h; /* the same on both sides, so that ends are not bent */
-        if (t->n - 1 - i < w) w = t->n - 1 - i;
-        t->y[i] = (sums[i + w + 1] - sums[i - w]) / (2 * w + 1);
+        /* The same on both sides, so that a steep beginning is not bent; at the end, which is flat,
+         * that would leave the noise of a single line. */
+        const int w = i < h ? i : h, last = i + w < t->n ? i + w : t->n - 1;
+        t->y[i] = (sums[last + 1] - sums[i - w]) / (last + 1 - i + w);
     }
     mem_free(sums);
 }

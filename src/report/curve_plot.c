@@ -93,7 +93,8 @@ static void plot_axes(FILE *f, int key, CurveAxis axis, bool minutes) {
             key == RUN_LOSS ? "loss" : "accuracy, %");
     if (axis != CURVE_TIME) fputs("set format x '%.0s%c'\n", f);
     fprintf(f, "set yrange [0<*:*%s]\n", key == RUN_LOSS ? "" : "<100");
-    fputs("set xrange [0:*]\nset autoscale xfixmax\nset offsets 0, 0, graph 0.02, graph 0.02\n", f);
+    fputs("set xrange [0:*]\nset autoscale xfixmax\n", f);
+    fputs("set offsets 0, graph 0.01, graph 0.02, graph 0.02\n", f);
 }
 
 static void make_lines(Lines *l, const Groups *g, int i, int key, CurveAxis axis, CurveBand band) {
