@@ -32,7 +32,7 @@ case $#,${1-} in
     2,components)
         case $2 in
             image) length=(train.epochs=1 train.warmup=200) sizes=fixed,32,128 ;;
-            listops) length=(train.steps=500 train.warmup=100) sizes=fixed,100,400 ;;
+            listops) length=(train.epochs=1 train.warmup=100) sizes=fixed,100,400 ;;
             *) echo "reproduce.sh: components of image or listops, got $2" >&2; exit 64 ;;
         esac
         for part in summaries=true,false intra=true,false surrogates=learned,frozen mechanism=topk,sa_topk \
