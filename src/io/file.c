@@ -1,8 +1,10 @@
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "io/file.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -52,17 +54,30 @@ static bool cannot_create(const char *path, Err *err) {
     return err_set(err, EX_CANTCREAT, "%s: cannot be created: %s", path, strerror(errno));
 }
 
+/* What a rename may replace: nothing yet, or a regular file; where `path` is a link, what it leads
+ * to. A device or a pipe would be lost. */
+static bool find_target(char target[FILE_PATH_MAX], const char *path, Err *err) {
+    struct stat st;
+    const size_t n = strlen(path);
+    if (n == 0 || n >= FILE_PATH_MAX)
+        return err_set(err, EX_CANTCREAT, "'%.200s': a file's path has 1 to %d bytes", path,
+                       FILE_PATH_MAX - 1);
+    memcpy(target, path, n + 1);
+    if (lstat(path, &st) != 0) return true; /* opening the temporary tells what is amiss */
+    if (S_ISLNK(st.st_mode) && (!realpath(path, target) || stat(target, &st) != 0))
+        return err_set(err, EX_CANTCREAT, "%s: is a link that leads nowhere: %s", path,
+                       strerror(errno));
+    if (S_ISREG(st.st_mode)) return true;
+    return err_set(err, EX_CANTCREAT, "%s: is a %s; a file was to be written", path,
+                   S_ISDIR(st.st_mode) ? "directory" : "pipe or device");
+}
+
 bool atomic_open(AtomicFile *a, const char *path, Err *err) {
     a->f = NULL;
     a->why = 0;
-    if (strlen(path) >= sizeof a->path)
-        return err_set(err, EX_CANTCREAT, "%.200s...: the path is longer than %zu bytes", path,
-                       sizeof a->path - 1);
-    if (file_is_dir(path))
-        return err_set(err, EX_CANTCREAT, "%s: is a directory; a file was to be written", path);
-    snprintf(a->path, sizeof a->path, "%s", path);
-    snprintf(a->temp, sizeof a->temp, "%s" TEMP_MARK "%ld", path, (long)getpid());
-    remove_leftovers(path);
+    if (!find_target(a->path, path, err)) return false;
+    snprintf(a->temp, sizeof a->temp, "%s" TEMP_MARK "%ld", a->path, (long)getpid());
+    remove_leftovers(a->path);
     int fd = open(a->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) return cannot_create(a->temp, err);
     /* Where the file system has no locks this fails, and leftovers stay: nothing else is lost. */
@@ -146,6 +161,11 @@ bool file_exists(const char *path) {
 bool file_is_dir(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool file_same(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 bool file_is_empty(const char *path) {

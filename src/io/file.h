@@ -16,10 +16,11 @@ typedef struct AtomicFile {
     char path[FILE_PATH_MAX], temp[FILE_PATH_MAX + 32];
 } AtomicFile;
 
-/* Opens the temporary, <path>.tmp.<pid> (EX_CANTCREAT), and removes those that dead processes left.
- * After writes to a->f, commit checks that every byte reached the disk and renames (EX_IOERR; on
- * failure the temporary is removed and the old file is intact). abandon removes the temporary.
- * After either, a->f is NULL, and abandon does nothing. */
+/* Opens the temporary, <path>.tmp.<pid>, and removes those that dead processes left. Of a link it
+ * is the file that it leads to; what is no file, a device say, is refused (EX_CANTCREAT). After
+ * writes to a->f, commit checks that every byte reached the disk and renames (EX_IOERR; on failure
+ * the temporary is removed and the old file is intact). abandon removes the temporary. After
+ * either, a->f is NULL, and abandon does nothing. */
 bool atomic_open(AtomicFile *a, const char *path, Err *err);
 bool atomic_commit(AtomicFile *a, Err *err);
 void atomic_abandon(AtomicFile *a);
@@ -30,6 +31,8 @@ void atomic_write(AtomicFile *a, const void *data, size_t size);
 bool file_make_dirs(const char *path, Err *err);
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
+/* Whether two names are of one file or directory; false where either is missing. */
+bool file_same(const char *a, const char *b);
 /* Whether it is missing, or a regular file without a byte. */
 bool file_is_empty(const char *path);
 

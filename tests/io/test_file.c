@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -169,6 +171,37 @@ static void cannot_be_created(void **state) {
     assert_int_equal(err.code, EX_CANTCREAT);
 }
 
+static void check_refused(const char *path, const char *why) {
+    Err err;
+    assert_false(write_text(path, "x", &err));
+    assert_int_equal(err.code, EX_CANTCREAT);
+    assert_non_null(strstr(err.text, why));
+}
+
+static void devices_pipes_and_links(void **state) {
+    (void)state;
+    Err err;
+    struct stat st;
+    char fifo[4096], link_path[4096];
+    snprintf(fifo, sizeof fifo, "%s", scratch("pipe"));
+    snprintf(link_path, sizeof link_path, "%s", scratch("link"));
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    check_refused("/dev/null", "device");
+    check_refused(fifo, "pipe");
+    assert_int_equal(symlink("pipe", link_path), 0);
+    check_refused(link_path, "pipe");
+    assert_true(stat(fifo, &st) == 0 && S_ISFIFO(st.st_mode));
+    assert_int_equal(unlink(link_path), 0);
+    assert_int_equal(symlink("linked", link_path), 0);
+    check_refused(link_path, "leads nowhere");
+    scratch_write("linked", "old", 3);
+    assert_true(write_text(link_path, "new", &err));
+    check_text(scratch("linked"), "new");
+    assert_true(lstat(link_path, &st) == 0 && S_ISLNK(st.st_mode));
+    assert_true(file_same(link_path, scratch("linked")));
+    assert_false(file_same(link_path, fifo) || file_same(link_path, scratch("absent")));
+}
+
 static void rename_fails(void **state) {
     (void)state;
     Err err;
@@ -248,6 +281,7 @@ int main(void) {
         cmocka_unit_test(full_disk_keeps_the_old),
         cmocka_unit_test(removes_what_the_dead_left),
         cmocka_unit_test(cannot_be_created),
+        cmocka_unit_test(devices_pipes_and_links),
         cmocka_unit_test(rename_fails),
         cmocka_unit_test(makes_dirs),
         cmocka_unit_test(maps),
