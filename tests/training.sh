@@ -15,7 +15,7 @@ put() { # put BYTES VALUE: little-endian, appended to $bytes as escapes
 make_split() { # make_split FILE TASK DOCUMENTS LONGEST SEED
     local file=$1 task=$2 documents=$3 longest=$4 vocab=16 classes=10 i n at=0 bytes='' tokens='' header body
     RANDOM=$5
-    if [ "$task" = retrieval ]; then vocab=257 classes=2; fi
+    case $task in retrieval | text) vocab=257 classes=2 ;; esac
     put 8 0
     for ((i = 0; i < documents; i++)); do
         n=$((i == 0 ? 1 : RANDOM % longest + 1))

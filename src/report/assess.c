@@ -27,13 +27,13 @@ typedef struct Collector {
     double *p;      /* (K) */
 } Collector;
 
-static void write_row(Collector *c, const Batch *b, int i) {
+static void write_row(const Collector *c, const Batch *b, int i) {
     const int K = c->a->K;
     const real *logits = b->out.logits + (size_t)i * (size_t)K;
     double most = (double)logits[0], sum = 0;
     for (int k = 1; k < K; k++) most = fmax(most, (double)logits[k]);
     for (int k = 0; k < K; k++) sum += c->p[k] = exp((double)logits[k] - most);
-    fprintf(c->csv.f, "%d,%d,%d", b->examples[i], b->samples[i].label, b->out.predicted[i]);
+    fprintf(c->csv.f, "%d,%d,%d", c->n, b->samples[i].label, b->out.predicted[i]);
     for (int k = 0; k < K; k++) fprintf(c->csv.f, ",%.7g", c->p[k] / sum);
     fputc('\n', c->csv.f);
 }
@@ -46,13 +46,15 @@ static void collect(void *ctx, const Batch *b) {
         const double length = feed_tokens(&c->t->feed, c->t->split, b->examples[i]);
         a->labels[label]++;
         if (a->confusion) a->confusion[(size_t)label * (size_t)a->K + (size_t)predicted]++;
-        c->items[c->n++] = (Item){(int)length, label == predicted};
         if (c->csv.f) write_row(c, b, i);
+        c->items[c->n++] = (Item){(int)length, label == predicted};
     }
 }
 
 static bool open_csv(Collector *c, const char *path, Err *err) {
     if (!path) return true;
+    if (file_same(path, c->t->checkpoint))
+        return err_set(err, EX_USAGE, "--predict: %s is the checkpoint itself", path);
     if (!atomic_open(&c->csv, path, err)) return false;
     fputs("index,label,predicted", c->csv.f);
     for (int k = 0; k < c->a->K; k++) fprintf(c->csv.f, ",p%d", k);

@@ -25,9 +25,10 @@ typedef struct Assessment {
 
 /* `predict`: a CSV file, written atomically, or NULL. A line an example, in the split's order:
  *   index,label,predicted,p0,p1,...
- * index in the split's file, classes, and the probability of each class (softmax of the logits).
- * EX_TEMPFAIL: a signal came, nothing was written; EX_CANTCREAT, EX_IOERR: predict. On error
- * nothing is to be freed. */
+ * index in the split, as viz_open counts (where val is held out of train.safetensors that is no
+ * row of the file), classes, and the probability of each class (softmax of the logits).
+ * EX_TEMPFAIL: a signal came, nothing was written; EX_CANTCREAT, EX_IOERR, EX_USAGE: predict. On
+ * error nothing is to be freed. */
 bool assess(Assessment *a, Trained *t, const char *predict, Err *err);
 void assess_free(Assessment *a);
 

@@ -65,6 +65,19 @@ check "probabilities, the largest of what is predicted" awk -F, 'NR > 1 {
     sum = 0; best = 4
     for (i = 4; i <= NF; i++) { sum += $i; if ($i > $best) best = i }
     if (sum < 0.99999 || sum > 1.00001 || best - 4 != $3 || $1 != NR - 2) exit 1 }' "$tmp/p.csv"
+
+# Where val is part of train.safetensors, by place in the split, as cast_viz counts.
+make_data "$tmp/reviews" text 30 1 5 40
+"$bin/cast_train" "$tmp/tiny.json" --threads 1 task=text data.dir="$tmp/reviews" data.holdout=0.2 --out "$tmp/held" >"$tmp/log" 2>&1
+expect 0 '^val accuracy of best .* 6 examples' "predictions of held-out examples" \
+    "${eval[@]}" "$tmp/held" --split val --predict "$tmp/p.csv"
+for i in 0 3 5; do
+    said=$(awk -F, -v i=$i '$1 == i { printf "%d, predicted %d", $2, $3 }' "$tmp/p.csv")
+    "$bin/cast_viz" "$tmp/held" --split val --index $i --out "$tmp/pictures" 2>&1 |
+        sed -nE 's/^example [0-9]+ of val: label ([0-9]).*predicted ([0-9]).*/\1, predicted \2/p' >"$tmp/out"
+    check "and cast_viz says the same of example $i" grep -qx "$said" "$tmp/out"
+done
+
 mkdir "$tmp/equal"
 make_split "$tmp/equal/test.safetensors" listops 12 1 7
 expect 0 '12 examples' "examples of one length" "${eval[@]}" "$tmp/run" data.dir="$tmp/equal"
@@ -125,4 +138,7 @@ expect 66 "nodata/test.safetensors.*cast_data generate listops --out $tmp/nodata
     "${eval[@]}" "$tmp/run" data.dir="$tmp/nodata"
 make_data "$tmp/text" retrieval 9 3 3 20
 expect 65 'not those of task listops' "data of another task" "${eval[@]}" "$tmp/run" data.dir="$tmp/text"
+cp -r "$tmp/run" "$tmp/own"
+expect 64 'is the checkpoint itself' "predictions over the checkpoint" "${eval[@]}" "$tmp/own" --predict "$tmp/own/best.safetensors"
+expect 73 'pipe or device' "predictions in place of a device" "${eval[@]}" "$tmp/run" --predict /dev/null
 expect 73 'nowhere' "predictions to nowhere" "${eval[@]}" "$tmp/run" --predict "$tmp/nowhere/p.csv"
