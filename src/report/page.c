@@ -204,13 +204,9 @@ static void write_pictures_in(FILE *f, const char *dir, bool *any) {
 
 /* A run that was named on the command line is among the groups' already. */
 static bool is_run(const Groups *g, const char *path) {
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/') n--;
     for (int i = 0; i < g->n; i++)
-        for (int j = 0; j < g->group[i].n; j++) {
-            const char *dir = g->group[i].run[j]->dir;
-            if (strlen(dir) == n && !strncmp(dir, path, n)) return true;
-        }
+        for (int j = 0; j < g->group[i].n; j++)
+            if (file_same(path, g->group[i].run[j]->dir)) return true;
     return false;
 }
 
