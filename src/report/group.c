@@ -183,8 +183,10 @@ static int by_text(const void *a, const void *b) {
 
 static Group group_of(const Run *r) {
     Group g = {0};
+    cJSON *config = config_complete(cJSON_Duplicate(r->config, true));
     g.task = run_key(r, "task")->valuestring;
-    add_leaves(&g, r->config, "");
+    add_leaves(&g, config, "");
+    cJSON_Delete(config);
     return g;
 }
 

@@ -54,7 +54,7 @@ static void there_add(There *t, const Plan *p, const char *name) {
     if (!config) return;
     t->run = mem_grow(t->run, (size_t)t->n + 1, sizeof *t->run);
     t->run[t->n].name = mem_strdup(name);
-    t->run[t->n++].config = config;
+    t->run[t->n++].config = config_complete(config);
 }
 
 static void there_open(There *t, const Plan *p) {
@@ -303,7 +303,8 @@ static void drop_varied(cJSON *config, const Grid *g, const cJSON *record) {
 static bool same_base(const Plan *p, const cJSON *base, Err *err) {
     const cJSON *was = cJSON_GetObjectItemCaseSensitive(p->record, "base");
     if (!was) return true;
-    cJSON *theirs = cJSON_Duplicate(was, true), *ours = cJSON_Duplicate(base, true);
+    cJSON *theirs = config_complete(cJSON_Duplicate(was, true)),
+          *ours = cJSON_Duplicate(base, true);
     drop_varied(theirs, &p->grid, p->record);
     drop_varied(ours, &p->grid, p->record);
     const bool ok = config_same(theirs, ours, p->dir, err);
@@ -341,7 +342,8 @@ static void extend_record(Plan *p, cJSON *base) {
     cJSON *was = cJSON_Duplicate(p->record, true);
     member(p->record, "config", cJSON_CreateString(p->config));
     drop_varied(base, &p->grid, p->record);
-    member(p->record, "base", base);
+    p->was = cJSON_DetachItemFromObjectCaseSensitive(p->record, "base");
+    cJSON_AddItemToObject(p->record, "base", base);
     cJSON *keys = member(p->record, "keys", cJSON_CreateObject());
     for (int i = 0; i < p->grid.nkeys; i++) {
         const GridKey *k = &p->grid.keys[i];
@@ -414,6 +416,7 @@ void plan_close(Plan *p) {
     for (int i = 0; i < p->grid.runs; i++) mem_free(p->runs[i].why);
     mem_free(p->runs);
     cJSON_Delete(p->record);
+    cJSON_Delete(p->was);
     grid_free(&p->grid);
     *p = (Plan){0};
 }

@@ -2,8 +2,8 @@
  *
  * A sweep's directory has one directory a run (train/rundir.h), and
  *
- *   sweep.json   what all sweeps made here were: config: the file; base: its resolved config
- *                without what is varied; keys: {"model.d": [64, 128]}; seeds: [1, 2]
+ *   sweep.json   what all sweeps made here were: config: the file; base: its resolved config, of
+ *                the last sweep, without what is varied; keys: {"model.d": [64, 128]}; seeds: [1, 2]
  *   lock         held by the process at work
  *
  * Another sweep of the same base may be made into it, of more values, keys or seeds. A run is known
@@ -38,6 +38,7 @@ typedef struct Plan {
     Grid grid;
     PlanRun *runs; /* (grid.runs) */
     cJSON *record; /* sweep.json to be */
+    cJSON *was;    /* its "base" till now; NULL: nothing was swept here */
     bool recorded; /* it is so already */
 } Plan;
 

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/option.h"
+#include "train/config.h"
 #include "train/stop.h"
 #include "train/train.h"
 
@@ -166,6 +167,7 @@ static void tell_plan(const Sweep *s) {
     }
     log_info("%ssweep%s    %s into %s: %d runs%s", log_style("1"), log_style("0"), p->config,
              p->dir, p->grid.runs, counts);
+    config_warn_data(p->was, cJSON_GetObjectItem(p->record, "base"), p->dir);
     for (int i = 0; i < p->grid.runs; i++)
         if ((int)strlen(p->runs[i].name) > width) width = (int)strlen(p->runs[i].name);
     for (int i = 0; i < p->grid.runs; i++) {
@@ -273,10 +275,20 @@ static bool work(Sweep *s, int *failed, Err *err) {
     return r->slurm ? sweep_slurm(&s->plan, r, err) : make_runs(s, failed, err);
 }
 
+/* Before anything is made. */
+static bool try_script(const SweepRequest *r, Err *err) {
+    AtomicFile a;
+    if (!r->slurm || r->dry_run) return true;
+    if (!atomic_open(&a, r->slurm, err)) return false;
+    atomic_abandon(&a);
+    return true;
+}
+
 bool sweep_run(const SweepRequest *r, int *failed, Err *err) {
     Sweep s = {.r = r, .lock = -1};
     *failed = 0;
-    bool ok = plan_open(&s.plan, r->config, r->dir, r->lists, r->nlists, r->seeds, err);
+    bool ok = plan_open(&s.plan, r->config, r->dir, r->lists, r->nlists, r->seeds, err) &&
+              try_script(r, err);
     if (ok && r->only > s.plan.grid.runs)
         ok = err_set(err, EX_USAGE, "--only %d: there are %d runs", r->only, s.plan.grid.runs);
     /* Tasks of a job share the directory: their runs have locks of their own, and only the first

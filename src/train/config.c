@@ -5,6 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "core/log.h"
 #include "core/mem.h"
 #include "data/dataset.h"
 #include "io/json.h"
@@ -195,6 +196,19 @@ bool config_load(Config *c, const char *path, char *const *overrides, int count,
     return ok;
 }
 
+cJSON *config_complete(cJSON *config) {
+    Config c;
+    Err ignored;
+    cJSON *whole = config;
+    if (config_open(&c, config, "", NULL, 0, &ignored)) {
+        whole = c.resolved;
+        c.resolved = NULL;
+        cJSON_Delete(config);
+    }
+    config_free(&c);
+    return whole;
+}
+
 void config_free(Config *c) {
     if (c->model.mech) model_close(&c->model);
     cJSON_Delete(c->resolved);
@@ -262,6 +276,14 @@ static void differences(const cJSON *a, const cJSON *b, const char *prefix, bool
 void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char *list,
                         size_t size) {
     differences(a, b, prefix, endless(a) && endless(b), list, size);
+}
+
+void config_warn_data(const cJSON *a, const cJSON *b, const char *where) {
+    const char *was = cJSON_GetStringValue(json_at(a, "data.dir")),
+               *now = cJSON_GetStringValue(json_at(b, "data.dir"));
+    if (was && now && strcmp(was, now) != 0)
+        log_warn("%s: was made with the data in %s, which those in %s are taken for", where, was,
+                 now);
 }
 
 bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err) {

@@ -41,6 +41,12 @@ void config_run_dir(char *dir, size_t size, const char *path, char *const *overr
  * may differ: where the data lies, how and how often to report or evaluate, and, under a schedule
  * without an end, how long to train. err lists the keys that differ. */
 bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err);
+/* Data may have been moved: says so where `b`, which config_same took for `a`, has them elsewhere.
+ */
+void config_warn_data(const cJSON *a, const cJSON *b, const char *where);
+/* A resolved config as this version writes it: one of an older version lacks keys, which then had
+ * what is their default now. As it is where it cannot be read. Takes over `config`. */
+cJSON *config_complete(cJSON *config);
 
 /* Appends to `list` ("", or what is in it) the keys of a that differ in b and may not, behind
  * `prefix`: "model.depth (2, now 3)". a and b may be a config's sections, as prefix says. */

@@ -140,6 +140,13 @@ check "to the same weights and metrics" same_as_whole "$tmp/child"
 
 cp -r "$tmp/whole" "$tmp/more"
 more=("$bin/cast_sweep" "$tmp/tiny.json" --out "$tmp/more" --threads 1)
+mv "$tmp/data" "$tmp/moved"
+expect 0 "more: was made with the data in $tmp/data, which those in $tmp/moved are taken for" "data that were moved are told" \
+    "${sweep[@]}" data.dir="$tmp/moved" --out "$tmp/more"
+check "and taken for the same" grep -q '4 of 4 runs are done' "$tmp/out"
+expect 0 '4 runs, 4 done' "once" "${sweep[@]}" data.dir="$tmp/moved" --out "$tmp/more"
+check "that is" test "$(grep -c 'was made with' "$tmp/out")" = 0
+mv "$tmp/moved" "$tmp/data"
 expect 0 '12 runs, 4 done' "more values and another key" \
     "${more[@]}" model.attention.clusters=2,3,4 train.lr=0.005,0.001 --seeds 1,2 --dry-run
 expect 64 "'train.lr' is given twice" "the same key twice" "${more[@]}" train.lr=0.005 train.lr=0.001
@@ -155,6 +162,8 @@ check "in a directory of its own" test -e "$tmp/more/clusters=4,seed=1/last.safe
 # ---- Slurm ----
 
 odd="$tmp/it's here"
+expect 73 'nowhere' "a job script to nowhere" "${sweep[@]}" --out "$tmp/x" --slurm "$tmp/nowhere/job.sh"
+check "leaves nothing" test ! -e "$tmp/x"
 expect 0 "sbatch $tmp/job.sh" "writes a job script" "${sweep[@]}" --out "$odd" --slurm "$tmp/job.sh"
 check "that bash reads" bash -n "$tmp/job.sh"
 if command -v shellcheck >/dev/null; then

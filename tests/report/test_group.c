@@ -102,14 +102,18 @@ static void test_keys_that_are_missing(void **state) {
     (void)state;
     Groups g;
     scratch_mkdir("versions");
-    make_run("versions/old", CONFIG("listops", CAST(4), "\"lr\": 0.001"), NULL);
-    make_run("versions/new", CONFIG("listops", CAST(4), "\"lr\": 0.001, \"clip\": 1"), NULL);
+    make_run("versions/old", CONFIG("listops", CAST(4), "\"seed\": 1"), NULL);
+    make_run("versions/same", CONFIG("listops", CAST(4), "\"seed\": 2, \"clip\": 0"), NULL);
+    make_run("versions/new", CONFIG("listops", CAST(4), "\"seed\": 1, \"clip\": 1"), NULL);
+    make_run("versions/of_tomorrow", CONFIG("listops", CAST(4), "\"clip\": 1, \"warp\": 9"), NULL);
     RunSet set = read_all("versions");
     groups_make(&g, &set, false);
-    assert_int_equal(g.n, 2);
-    assert_int_equal(g.nkeys, 1);
-    assert_string_equal(g.key[0], "train.clip");
-    assert_null(group_value(&g.group[0], "train.clip"));
+    assert_int_equal(g.n, 3);
+    assert_int_equal(g.group[0].n + g.group[1].n + g.group[2].n, 4);
+    for (int i = 0; i < g.n; i++) {
+        const char *clip = group_value(&g.group[i], "train.clip");
+        assert_string_equal(clip, g.group[i].n == 2 ? "0" : "1");
+    }
     groups_free(&g);
     runs_free(&set);
 }

@@ -176,7 +176,11 @@ static void test_extended(void **state) {
     /* A key that was varied here is told from now on. */
     p = open_plan(LISTS("model.d_ff=8", "train.lr=1,2"), NULL);
     names_are(&p, "d_ff=8,lr=1 d_ff=8,lr=2");
+    record(&p);
     plan_close(&p);
+    text = text_read(scratch("sweep/sweep.json"));
+    assert_null(strstr(text, "\"lr\": "));
+    free(text);
 }
 
 /* What may differ in a run that goes on still tells two runs apart where it is varied. */
@@ -215,6 +219,11 @@ static void test_other_configs(void **state) {
     /* A directory whose name is right, and its config not. */
     scratch_write("sweep/d_ff=8,warmup=0/config.json", "{\"train\": {\"lr\": 7}}", 20);
     refused(LISTS("model.d_ff=8,12", "train.warmup=0,3"), EX_CONFIG, "train.lr (7, now 0.001)");
+    /* An older version's: what it lacks is what is the default now. */
+    static const char old[] =
+        "{\"task\": \"listops\", \"model\": {\"attention\": {\"clusters\": 3}}}";
+    scratch_write("sweep/d_ff=8,warmup=0/config.json", old, sizeof old - 1);
+    refused(LISTS("model.d_ff=8,12", "train.warmup=0,3"), EX_CONFIG, "train.batch (32, now 4)");
 }
 
 static void test_other_directories(void **state) {

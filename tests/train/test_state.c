@@ -92,6 +92,9 @@ static void test_another_config(void **state) {
     open_state(&x, "");
     open_state(&y, "\"lr\":0.25");
     refuse(&y, save(&x), "train.lr (0.001, now 0.25)");
+    /* Of a version without the key, which then had its default. */
+    cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItem(x.c.resolved, "train"), "lr");
+    refuse(&y, save(&x), "train.lr (0.001, now 0.25)");
     close_state(&x);
     close_state(&y);
 }
