@@ -69,7 +69,7 @@ static void add_compactness(ClusterSums *s, const Clusters *c, int cls, int widt
             if (n >= cls) add_place(&own, n - cls, width);
         }
         if (own.n < 2) continue;
-        s->compactness += sqrt(mean_square(&own) / (any * (own.n - 1) / own.n));
+        s->compactness += mean_square(&own) / (any * (own.n - 1) / own.n);
         s->spread++;
     }
 }
@@ -149,7 +149,7 @@ LayerStats cluster_sums_means(const ClusterSums *s) {
         .none = s->none / s->tokens,
         .several = s->several / s->tokens,
         .entropy = s->entropy / s->decided,
-        .compactness = s->compactness / s->spread,
+        .compactness = sqrt(s->compactness / s->spread),
     };
 }
 
@@ -183,6 +183,14 @@ bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
 
 /* ---- what it says ---- */
 
+/* A figure in its column, or a dash for one that has no value. */
+static void print_figure(FILE *f, int width, double x) {
+    if (isnan(x))
+        fprintf(f, "%*s", width, "-");
+    else
+        fprintf(f, "%*.2f", width, x);
+}
+
 void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t) {
     trained_print(f, t);
     fprintf(f, "looked at %.0f documents, %.0f tokens; %.0f clusters each\n\n", stats->documents,
@@ -195,18 +203,24 @@ void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t) {
             log2(stats->clusters));
     for (int l = 0; l < t->config.model.conf.depth; l++) {
         const LayerStats *s = &stats[l];
-        fprintf(f, "%5d %7.1f %6.0f %6.0f %5.1f%%   %5.1f%%   %5.1f%%  %9.2f %10.2f %8.2f %12.2f\n",
-                l, s->size, s->least, s->most, 100 * s->empty, 100 * s->none, 100 * s->several,
-                s->entropy, s->cosine, s->cosine_most, s->compactness);
+        fprintf(f, "%5d %7.1f %6.0f %6.0f %5.1f%%   %5.1f%%   %5.1f%%  ", l, s->size, s->least,
+                s->most, 100 * s->empty, 100 * s->none, 100 * s->several);
+        print_figure(f, 9, s->entropy);
+        print_figure(f, 11, s->cosine);
+        print_figure(f, 9, s->cosine_most);
+        print_figure(f, 13, s->compactness);
+        fputc('\n', f);
     }
     fprintf(f,
             "\nentropy      how undecided a token's affinities are: 0 all for one cluster, %.2f "
             "all alike\n",
             log2(stats->clusters));
-    fprintf(f,
-            "compactness  distance of a cluster's tokens from their centre, %s, over that of a "
-            "random set of\n             as many: 1 spread like chance, 0 all in one place\n",
-            viz_width(t) ? "in the plane" : "along the text");
+    fprintf(
+        f,
+        "compactness  root of the mean square distance of a cluster's tokens from their centre, "
+        "%s, over that\n             of random sets of as many: 1 spread like chance, 0 all in "
+        "one place\n",
+        viz_width(t) ? "in the plane" : "along the text");
 }
 
 void cluster_stats_print_json(FILE *f, const LayerStats *stats, const Trained *t) {

@@ -7,12 +7,12 @@
  *                alike. Tokens whose affinities sum to 0 are left out
  *   cosine       between two surrogate tokens (d numbers each): mean over pairs, and the largest
  *                in absolute value. Of the weights, whatever the examples
- *   compactness  mean over clusters of two tokens or more: sqrt(s / r) with s the mean square
- *                distance of its m tokens to their centroid, and r what is expected of that for m
- *                tokens drawn from the document's N without replacement: (m - 1) / m * N / (N - 1)
- *                times the mean square distance of all N to theirs. Distances in pixels of the
- *                plane for pictures, in tokens along the text otherwise; the ratio has no unit. 1:
- *                spread like chance; 0: all in one place
+ *   compactness  square root of the mean over clusters of two tokens or more of s / r, with s the
+ *                mean square distance of its m tokens to their centroid, and r what is expected of
+ *                that for m tokens drawn from the document's N without replacement: (m - 1) / m *
+ *                N / (N - 1) times the mean square distance of all N to theirs. Distances in
+ *                pixels of the plane for pictures, in tokens along the text otherwise; the ratio
+ *                has no unit. 1: spread like chance; 0: all in one place
  *
  * The cls token, which has no place, counts in all but compactness. What has no value is NaN, null
  * in JSON. */

@@ -2,8 +2,8 @@
  *
  * A sweep's directory has one directory a run (train/rundir.h), and
  *
- *   sweep.json   what all sweeps made here were: config: the file; base: its resolved config, of
- *                the last sweep, without what is varied; keys: {"model.d": [64, 128]}; seeds: [1, 2]
+ *   sweep.json   what all sweeps made here were: config: the file; base: the last one's resolved
+ *                config without what is varied; keys: {"model.d": [64, 128]}; seeds: [1, 2]
  *   lock         held by the process at work
  *
  * Another sweep of the same base may be made into it, of more values, keys or seeds. A run is known

@@ -95,6 +95,8 @@ check "the same at two threads" cmp "$tmp/json" "$tmp/two"
 check "of the first two, clusters of all tokens" test "$(field documents), $(field several), $(field size)" = "2 2, 1 1, 1024 1024"
 check "which are spread like all" test "$(field compactness)" = "1 1"
 expect 0 'compactness .*in the plane' "a table for people" "${viz[@]}" "$tmp/paths" --stats
+expect 0 '^ +1 .* -$' "what has no value" "${viz[@]}" "$tmp/paths" --stats --limit 1 model.attention.cluster_size=1
+check "is a dash" test "$(grep -c nan "$tmp/out")" = 0
 expect 0 'along the text' "texts too" "${viz[@]}" "$tmp/pairs" --stats --split val
 
 # ---- what is refused ----

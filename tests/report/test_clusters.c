@@ -88,8 +88,11 @@ static void test_compact_texts(void **state) {
     near(stats_of(all, affinity, 6, 1, 6, 0, 0).compactness, 1);
     /* Neighbours, and what lies at both ends: 1/4 and 25/4 over 35/12 * 6/5 * 1/2. */
     int two[] = {0, 1, 0, 5};
-    near(stats_of(two, affinity, 6, 2, 2, 0, 0).compactness,
-         (sqrt(0.25 / 1.75) + sqrt(6.25 / 1.75)) / 2);
+    near(stats_of(two, affinity, 6, 2, 2, 0, 0).compactness, sqrt((0.25 + 6.25) / 2 / 1.75));
+    /* All sets of two out of four are what chance is. */
+    int pairs[] = {0, 1, 0, 2, 0, 3, 1, 2, 1, 3, 2, 3};
+    real six[4 * 6] = {0};
+    near(stats_of(pairs, six, 4, 6, 2, 0, 0).compactness, 1);
     int alone[] = {0, 1, 2};
     assert_true(isnan(stats_of(alone, affinity, 6, 3, 1, 0, 0).compactness));
 }
