@@ -48,22 +48,18 @@ static bool unknown_mechanism(const char *name, const char *where, Err *err) {
 
 /* The keys that the mechanism declares, and `type`, which it need not know. */
 static bool read_mechanism(Model *m, const cJSON *json, const char *where, Err *err) {
-    cJSON *own = json ? cJSON_Duplicate(json, true) : cJSON_CreateObject(),
-          *just_type = cJSON_CreateObject();
-    cJSON *type = cJSON_DetachItemFromObjectCaseSensitive(own, "type");
-    if (type) cJSON_AddItemToObject(just_type, "type", type);
-    TypeConf conf;
     static const ConfigKey none[] = {{0}};
-    bool ok = schema_read(&conf, type_keys, just_type, where, "model.attention", NULL, err);
-    if (ok && !(m->mech = attn_find(conf.type))) ok = unknown_mechanism(conf.type, where, err);
-    if (ok) {
-        m->attn = mem_alloc(1, m->mech->self_size);
-        const ConfigKey *keys = m->mech->keys ? m->mech->keys : none;
-        ok = schema_read(m->attn, keys, own, where, "model.attention", NULL, err);
-    }
-    cJSON_Delete(own);
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(json, "type");
+    cJSON *just_type = cJSON_CreateObject();
+    if (type) cJSON_AddItemToObject(just_type, "type", cJSON_Duplicate(type, true));
+    TypeConf conf;
+    const bool ok = schema_read(&conf, type_keys, just_type, where, "model.attention", NULL, err);
     cJSON_Delete(just_type);
-    return ok;
+    if (!ok) return false;
+    if (!(m->mech = attn_find(conf.type))) return unknown_mechanism(conf.type, where, err);
+    m->attn = mem_alloc(1, m->mech->self_size);
+    return schema_read(m->attn, m->mech->keys ? m->mech->keys : none, json, where,
+                       "model.attention", "type", err);
 }
 
 /* A table that is computed, not learned, is made when the config is read: what needs gigabytes and

@@ -23,7 +23,7 @@ expect 0 'blocks.0.attn.q.weight +\[16,16\] +256 +trained, decayed' "a dry run p
     "${train[@]}" --out "$tmp/dry" --dry-run
 expect 0 'model +full attention' "another mechanism, without the keys of the config's" \
     "${train[@]}" --out "$tmp/dry" --dry-run model.attention.type=full
-expect 78 "key 'model.attention.clusters' is unknown; there are none here" "but not with keys that it has not" \
+expect 78 "key 'model.attention.clusters' is unknown; the keys here are type" "but not with keys that it has not" \
     "${train[@]}" --out "$tmp/dry" --dry-run model.attention.clusters=2 model.attention.type=full
 check "a dry run touches nothing" test ! -e "$tmp/dry"
 expect 0 'test accuracy of best' "trains and tests" "${train[@]}" --out "$tmp/whole"

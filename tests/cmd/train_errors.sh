@@ -24,6 +24,7 @@ expect 64 'key=value' "an override without a value" "${train[@]}" train.lr
 expect 66 'nowhere.json' "a missing config" "$bin/cast_train" "$tmp/nowhere.json"
 expect 78 "key 'model.colour' is unknown" "an unknown key" "${train[@]}" model.colour=3
 expect 78 "'train.epochz' is unknown; did you mean 'train.epochs'" "a misspelt key" "${train[@]}" train.epochz=3
+expect 78 "'model.attention.typ' is unknown; did you mean 'model.attention.type'" "a misspelt type" "${train[@]}" model.attention.typ=full
 expect 78 "'train.lr' must be a number .* got \"fast\"" "a wrong type" "${train[@]}" train.lr=fast
 expect 78 "'model.heads' must divide model.d = 16, got 3" "heads that do not divide d" "${train[@]}" model.heads=3
 expect 78 'sinusoidal positions need .* got 4000000 x 256' "a table of positions of 4 GB" \
