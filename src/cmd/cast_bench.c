@@ -273,17 +273,19 @@ static bool bench_table(const Options *o, Err *err) {
     return any;
 }
 
+static bool bench(const Options *o, Err *err) {
+    const int threads = lanes_open(o->threads);
+    const bool table = o->mechanisms || o->lengths;
+    gemm_open();
+    if (o->config && !(table ? bench_table : bench_one)(o, err)) return false;
+    if (!o->json) print_machine(threads); /* last: its buffers would count as the config's memory */
+    return true;
+}
+
 int main(int argc, char **argv) {
     Err err = {0};
     Options o = {.seconds = 3};
     bool done = false;
-    if (!parse(&o, argc, argv, &done, &err)) return err_report("cast_bench", &err);
-    if (done) return 0;
-    int threads = lanes_open(o.threads);
-    gemm_open();
-    const bool table = o.mechanisms || o.lengths;
-    if (o.config && !(table ? bench_table : bench_one)(&o, &err))
-        return err_report("cast_bench", &err);
-    if (!o.json) print_machine(threads); /* last: its buffers would count as the config's memory */
-    return 0;
+    const bool ok = parse(&o, argc, argv, &done, &err) && (done || bench(&o, &err));
+    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_bench", &err);
 }

@@ -1,5 +1,4 @@
 /* cast_data: makes, imports, shows and verifies prepared datasets. */
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -347,8 +346,6 @@ int main(int argc, char **argv) {
     Options o = {.request = {.seed = TASK_SEED}, .index = -1};
     bool done = false;
     Err err;
-    bool ok = parse_options(&o, argc, argv, &done, &err) && (done || run(&o, &err));
-    if (ok && (fflush(stdout) != 0 || ferror(stdout)))
-        ok = err_set(&err, EX_IOERR, "standard output: %s", strerror(errno));
-    return ok ? EXIT_SUCCESS : err_report("cast_data", &err);
+    const bool ok = parse_options(&o, argc, argv, &done, &err) && (done || run(&o, &err));
+    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_data", &err);
 }

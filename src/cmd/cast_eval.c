@@ -1,5 +1,4 @@
 /* cast_eval: how a trained model does on a split, as it is or with another attention swapped in. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,8 +104,6 @@ int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST};
     Err err = {0};
     bool done = false;
-    bool ok = parse(&o, argc, argv, &done, &err) && (done || eval(&o, &err));
-    if (ok && (fflush(stdout) != 0 || ferror(stdout)))
-        ok = err_set(&err, EX_IOERR, "standard output: %s", strerror(errno));
-    return ok ? EXIT_SUCCESS : err_report("cast_eval", &err);
+    const bool ok = parse(&o, argc, argv, &done, &err) && (done || eval(&o, &err));
+    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_eval", &err);
 }

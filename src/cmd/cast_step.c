@@ -290,13 +290,12 @@ int main(int argc, char **argv) {
     Options o = {0};
     Config c = {0};
     bool done = false, ok = parse(&o, argc, argv, &done, &err);
-    if (ok && done) return 0;
-    if (ok) {
+    if (ok && !done) {
         lanes_open(o.threads);
         gemm_open();
         ok = config_load(&c, o.config, o.overrides, o.noverrides, &err);
     }
-    if (ok) ok = o.init ? init_weights(&c, &o, &err) : run(&c, &o, &err);
+    if (ok && !done) ok = o.init ? init_weights(&c, &o, &err) : run(&c, &o, &err);
     config_free(&c);
-    return ok ? 0 : err_report("cast_step", &err);
+    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_step", &err);
 }

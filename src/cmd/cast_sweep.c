@@ -1,5 +1,4 @@
 /* cast_sweep: a config's runs over lists of values and seeds, one after the other. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,8 +104,7 @@ int main(int argc, char **argv) {
         stop_ignore_write_signals();
         ok = sweep_run(&r, &failed, &err);
     }
-    if (ok && done && (fflush(stdout) != 0 || ferror(stdout)))
-        ok = err_set(&err, EX_IOERR, "standard output: %s", strerror(errno));
+    if (ok && done) ok = err_check_stdout(&err);
     const int status = !ok ? err_report("cast_sweep", &err) : failed ? EXIT_FAILURE : EXIT_SUCCESS;
     mem_free(command);
     return status;

@@ -1,5 +1,4 @@
 /* cast_train: trains a config's model on its task. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,8 +144,7 @@ int main(int argc, char **argv) {
     o.request.command = command;
     bool ok = parse(&o, argc, argv, &done, &err);
     if (ok && !done) ok = train(&o, &end, &err);
-    if (ok && done && (fflush(stdout) != 0 || ferror(stdout)))
-        ok = err_set(&err, EX_IOERR, "standard output: %s", strerror(errno));
+    if (ok && done) ok = err_check_stdout(&err);
     const int status = ok ? EXIT_SUCCESS : err_report("cast_train", &err);
     if (status == EX_TEMPFAIL) log_info("to go on: %s", command);
     if (ok && end == TRAIN_STOPPED) log_info("to go on: %s", rest);

@@ -1,5 +1,4 @@
 /* cast_viz: what the clusters of a trained CAST model hold, as pictures and as figures. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +152,7 @@ static bool show_example(const Options *o, Trained *t, Err *err) {
                        o->layer);
     if (!viz_open(&v, t, o->index, err)) return false;
     viz_print(stdout, &v, o->layer, colours(o));
-    fflush(stdout);
+    fflush(stdout); /* main tells if that fails: the files are of use all the same */
     const bool ok = viz_write(&v, o->out ? o->out : here, o->layer, err);
     viz_close(&v);
     return ok;
@@ -176,8 +175,6 @@ int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST, .index = -1, .layer = -1};
     Err err = {0};
     bool done = false;
-    bool ok = parse(&o, argc, argv, &done, &err) && (done || viz(&o, &err));
-    if (ok && (fflush(stdout) != 0 || ferror(stdout)))
-        ok = err_set(&err, EX_IOERR, "standard output: %s", strerror(errno));
-    return ok ? EXIT_SUCCESS : err_report("cast_viz", &err);
+    const bool ok = parse(&o, argc, argv, &done, &err) && (done || viz(&o, &err));
+    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_viz", &err);
 }

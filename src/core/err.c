@@ -1,5 +1,6 @@
 #include "core/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,14 @@ bool err_set(Err *err, int code, const char *fmt, ...) {
 bool err_blame(Err *err, const char *key) {
     snprintf(err->key, sizeof err->key, "%s", key);
     return false;
+}
+
+bool err_check_stdout(Err *err) {
+    const bool failed = ferror(stdout) != 0; /* whose errno is lost */
+    errno = 0;
+    if (fflush(stdout) == 0 && !failed) return true;
+    return err_set(err, EX_IOERR, "standard output: %s",
+                   errno ? strerror(errno) : "could not be written");
 }
 
 int err_report(const char *program, const Err *err) {

@@ -30,6 +30,9 @@ void err_mask(char *s);
 /* After err_set: names the key. Returns false. */
 bool err_blame(Err *err, const char *key);
 
+/* For main, last: whether all that was printed reached standard output (EX_IOERR). */
+bool err_check_stdout(Err *err);
+
 /* Prints "program: text" to standard error and returns err->code, for main to return. */
 int err_report(const char *program, const Err *err);
 
