@@ -153,9 +153,10 @@ bool atomic_commit(AtomicFile *a, Err *err) {
     return true;
 }
 
+/* What may not be looked at is told when it is read. */
 bool file_exists(const char *path) {
     struct stat st;
-    return stat(path, &st) == 0;
+    return stat(path, &st) == 0 || errno == EACCES;
 }
 
 bool file_is_dir(const char *path) {

@@ -29,6 +29,7 @@ void atomic_write(AtomicFile *a, const void *data, size_t size);
 
 /* mkdir -p (EX_CANTCREAT). */
 bool file_make_dirs(const char *path, Err *err);
+/* Or may: its directory cannot be entered. */
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 /* Whether two names are of one file or directory; false where either is missing. */

@@ -130,11 +130,16 @@ static int at(const Assessment *a, int label, int predicted) {
 
 static void print_confusion(FILE *f, const Assessment *a, const Trained *t) {
     char name[64];
-    fprintf(f, "\nconfusion: a row a label, a column what was predicted\n  %-16s", "");
+    int width = 16;
+    for (int k = 0; k < a->K; k++) {
+        const int n = (int)strlen(trained_class(t, k, name, sizeof name));
+        if (n > width) width = n;
+    }
+    fprintf(f, "\nconfusion: a row a label, a column what was predicted\n  %-*s", width, "");
     for (int k = 0; k < a->K; k++) fprintf(f, " %6d", k);
     fprintf(f, "    right\n");
     for (int i = 0; i < a->K; i++) {
-        fprintf(f, "  %-16s", trained_class(t, i, name, sizeof name));
+        fprintf(f, "  %-*s", width, trained_class(t, i, name, sizeof name));
         for (int k = 0; k < a->K; k++) fprintf(f, at(a, i, k) ? " %6d" : "      .", at(a, i, k));
         if (a->labels[i])
             fprintf(f, "  %5.1f %%\n", 100 * share(at(a, i, i), a->labels[i]));
