@@ -26,11 +26,11 @@ typedef struct Grid {
     const VizDoc *d;
     const Clusters *c;
     Canvas canvas;
-    int width, height, pixel, columns, panels;
+    int width, height, pixel, columns, panels, extra; /* extra: panels that are no cluster's */
 } Grid;
 
 static void open_grid(Grid *g, const Viz *v, const VizDoc *d, int layer, int extra) {
-    *g = (Grid){.v = v, .d = d, .c = &d->layer[layer], .width = d->width};
+    *g = (Grid){.v = v, .d = d, .c = &d->layer[layer], .width = d->width, .extra = extra};
     const int C = g->c->C < PANELS_MOST ? g->c->C : PANELS_MOST;
     g->height = (d->length + d->width - 1) / d->width;
     g->pixel = PANEL / g->width < 1 ? 1 : PANEL / g->width;
@@ -74,13 +74,18 @@ static void put(Grid *g, int panel, int i, bool corner, Rgb colour) {
                 y + CAPTION + i / g->width * g->pixel + skip, side, side, colour);
 }
 
+/* "layer 1, clusters: example 3 of test: ..., document b" */
+static void title_text(char *text, size_t size, const Viz *v, const VizDoc *d, int layer,
+                       const char *what) {
+    char of[256];
+    const char *which = v->docs == 1 ? "" : d == &v->doc[0] ? ", document a" : ", document b";
+    viz_title(v, of, sizeof of);
+    snprintf(text, size, "layer %d, %s: %s%s", layer, what, of, which);
+}
+
 static void title(Grid *g, int layer, const char *what) {
-    char text[512], of[256];
-    const char *which = g->v->docs == 1         ? ""
-                        : g->d == &g->v->doc[0] ? ", document a"
-                                                : ", document b";
-    viz_title(g->v, of, sizeof of);
-    snprintf(text, sizeof text, "layer %d, %s: %s%s", layer, what, of, which);
+    char text[512];
+    title_text(text, sizeof text, g->v, g->d, layer, what);
     /* Few panels are narrower than the words. */
     const int fits = (g->canvas.width - 2 * GAP) / (CANVAS_LETTER * (int)strlen(text));
     canvas_text(&g->canvas, GAP, GAP - 4, fits < 1 ? 1 : fits > TEXT ? TEXT : fits, ink, text);
@@ -139,6 +144,13 @@ static void draw_cluster(Grid *g, int panel, int cluster) {
     }
 }
 
+/* Appends what is missing from a picture. */
+static void note_shown(char *text, size_t size, int shown, int clusters) {
+    const size_t n = strlen(text);
+    if (shown < clusters)
+        snprintf(text + n, size - n, "; of %d clusters the first %d", clusters, shown);
+}
+
 /* Below the panels, in two lines: what colours mean that are no cluster's. */
 static void legend(Grid *g) {
     char text[256];
@@ -152,9 +164,9 @@ static void legend(Grid *g) {
     y += CAPTION;
     canvas_fill(&g->canvas, x, y, side, side, palette_colour(0));
     canvas_fill(&g->canvas, x + side / 2, y + side / 2, side / 2, side / 2, palette_colour(1));
-    snprintf(text, sizeof text, "in several: %d%s%s", several,
-             g->pixel >= CORNER_LEAST ? ", the second best in the corner" : "",
-             g->c->C > PANELS_MOST ? ". Of more clusters than can be shown, the first" : "");
+    snprintf(text, sizeof text, "in several: %d%s", several,
+             g->pixel >= CORNER_LEAST ? ", the second best in the corner" : "");
+    note_shown(text, sizeof text, g->panels - g->extra, g->c->C);
     canvas_text(&g->canvas, x + side + 6, y, TEXT, ink, text);
 }
 
@@ -194,13 +206,14 @@ static double affinity(const Clusters *c, int n, int cluster) {
 }
 
 /* The scale from the least to the highest affinity. */
-static void draw_scale(Canvas *canvas, int x, int y, const Range *r) {
-    char text[32];
+static void draw_scale(Canvas *canvas, int x, int y, const Range *r, int shown, int clusters) {
+    char text[96];
     snprintf(text, sizeof text, "%.3g ", r->least);
     x = canvas_text(canvas, x, y, TEXT, ink, text);
     for (int i = 0; i < BAR; i++)
         canvas_fill(canvas, x + i, y, 1, TEXT * (CANVAS_LINE - 2), palette_heat(i / (BAR - 1.0)));
     snprintf(text, sizeof text, " %.3g", r->most);
+    note_shown(text, sizeof text, shown, clusters);
     canvas_text(canvas, x + BAR, y, TEXT, ink, text);
 }
 
@@ -216,7 +229,7 @@ static bool write_affinity_panels(const Viz *v, const VizDoc *d, int layer, cons
         for (int i = 0; i < d->length; i++)
             put(&g, c + 1, i, false, heat(&r, affinity(g.c, i + d->cls, c)));
     }
-    draw_scale(&g.canvas, GAP, g.canvas.height - GAP - CAPTION, &r);
+    draw_scale(&g.canvas, GAP, g.canvas.height - GAP - CAPTION, &r, g.panels - g.extra, g.c->C);
     return finish(&g, path, err);
 }
 
@@ -266,21 +279,20 @@ static bool write_affinity_matrix(const Viz *v, const VizDoc *d, int layer, cons
                                   Err *err) {
     const Clusters *c = &d->layer[layer];
     const Range r = range_of(c);
-    char text[512], of[256];
+    char text[512];
     Matrix m = {.group = (c->N + WIDEST - 1) / WIDEST, .rows = c->C};
     if (m.rows > (CANVAS_MOST - 200) / ROW) m.rows = (CANVAS_MOST - 200) / ROW;
     m.columns = (c->N + m.group - 1) / m.group;
     m.cell = m.columns < NARROWEST ? NARROWEST / m.columns : 1;
     if (m.cell > ROW) m.cell = ROW;
-    viz_title(v, of, sizeof of);
-    snprintf(text, sizeof text, "layer %d, affinity A_g: %s", layer, of);
+    title_text(text, sizeof text, v, d, layer, "affinity A_g");
     const int words = CANVAS_LETTER * TEXT * (int)strlen(text), cells = m.columns * m.cell;
     const int wide = MARGIN + (cells > words ? cells : words) + GAP;
     m.canvas = canvas_open(wide, 2 * GAP + 2 * CAPTION + m.rows * ROW + 2 * GAP, white);
     canvas_text(&m.canvas, MARGIN, GAP - 4, TEXT, ink, text);
     draw_matrix(&m, c, &r);
     draw_ticks(&m, c->N);
-    draw_scale(&m.canvas, MARGIN, m.canvas.height - GAP - CAPTION + 4, &r);
+    draw_scale(&m.canvas, MARGIN, m.canvas.height - GAP - CAPTION + 4, &r, m.rows, c->C);
     const bool ok = canvas_write(&m.canvas, path, err);
     canvas_close(&m.canvas);
     return ok;
