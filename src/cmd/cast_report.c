@@ -1,5 +1,4 @@
 /* cast_report: tables, curves and pages of runs. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,14 +66,20 @@ static const char *const bands[] = {"range", "sd"};
 #define WORD(option, words, out)                                                                   \
     option_word(option, optarg, words, (int)(sizeof(words) / sizeof *(words)), out, err)
 
+static bool take_file(const char *option, const char **file, Err *err) {
+    if (*file) return err_set(err, EX_USAGE, "--%s is given twice" TRY_HELP, option);
+    *file = optarg;
+    return true;
+}
+
 static bool take_option(Options *o, int c, char *const *argv, Err *err) {
     switch (c) {
     case 'f': return WORD("format", formats, &o->format);
     case 'w': return WORD("what", whats, &o->what);
     case 'x': return WORD("x", axes, &o->axis);
     case 'b': return WORD("band", bands, &o->band);
-    case 'p': o->plot = optarg; return plot_check_path(optarg, err);
-    case 'H': o->html = optarg; return true;
+    case 'p': return take_file("plot", &o->plot, err) && plot_check_path(optarg, err);
+    case 'H': return take_file("html", &o->html, err);
     case 'P': o->papers = true; return true;
     case 'e': o->each = true; return true;
     case 'k': o->keep = true; return true;
@@ -93,9 +98,13 @@ static bool check(const Options *o, Err *err) {
     if (!o->plot && !length && (o->what >= 0 || o->keep))
         return err_set(err, EX_USAGE, "%s is of --plot FILE" TRY_HELP,
                        o->keep ? "--keep" : "--what");
-    if (!o->plot && !o->html && (o->axis >= 0 || o->band >= 0))
-        return err_set(err, EX_USAGE, "%s is of --plot and --html" TRY_HELP,
-                       o->axis >= 0 ? "--x" : "--band");
+    const bool band = o->html || (o->plot && !length),
+               axis = o->html || (o->plot && !length && o->what != WHAT_CLUSTERS);
+    if (o->axis >= 0 && !axis)
+        return err_set(err, EX_USAGE,
+                       "--x is of --html and of plots of loss and accuracy" TRY_HELP);
+    if (o->band >= 0 && !band)
+        return err_set(err, EX_USAGE, "--band is of --html and of plots of runs" TRY_HELP);
     return true;
 }
 
@@ -122,7 +131,7 @@ static int or_first(int choice) { return choice < 0 ? 0 : choice; }
 
 /* Whether the table goes to standard output. */
 static bool wants_table(const Options *o) {
-    return o->format >= 0 || (!o->html && (!o->plot || o->papers));
+    return o->format >= 0 || (o->plot ? o->papers : !o->html);
 }
 
 static bool plot_runs(const Options *o, const Groups *g, Err *err) {
@@ -202,7 +211,5 @@ int main(int argc, char **argv) {
     bool done = false;
     bool ok = parse(&o, argc, argv, &done, &err);
     if (ok && !done) ok = o.what == WHAT_LENGTH ? report_lengths(&o, &err) : report_runs(&o, &err);
-    if (ok && (fflush(stdout) != 0 || ferror(stdout)))
-        ok = err_set(&err, EX_IOERR, "standard output: %s", strerror(errno));
-    return ok ? EXIT_SUCCESS : err_report("cast_report", &err);
+    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_report", &err);
 }

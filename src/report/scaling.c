@@ -10,6 +10,8 @@
 #include "report/text.h"
 
 enum { MECHANISM, TOKENS, SAMPLES, TOKEN_RATE, GFLOPS, PEAK_SHARE, MEMORY, FIELDS };
+/* What our own table, as CSV, has in place of peak_share. */
+#define PEAK_PERCENT "peak_percent"
 static const char *const fields[FIELDS] = {
     "mechanism", "tokens", "samples_per_s", "tokens_per_s", "gflops", "peak_share", "peak_rss_mb"};
 
@@ -27,7 +29,8 @@ static void add_row(Scaling *s, const char *mechanism, const double v[FIELDS]) {
 }
 
 static bool is_row(const char *mechanism, const double v[FIELDS]) {
-    return mechanism && v[TOKENS] > 0 && v[SAMPLES] > 0;
+    return mechanism && v[TOKENS] > 0 && v[SAMPLES] > 0 && isfinite(v[TOKENS]) &&
+           isfinite(v[SAMPLES]);
 }
 
 static bool wrong(const Lines *l, const char *what, Err *err) {
@@ -85,6 +88,7 @@ static bool read_header(const Lines *l, int *field, Err *err) {
         if (!next_field(&at, end, word, sizeof word)) continue;
         for (int i = 0; i < FIELDS; i++)
             if (!strcmp(word, fields[i])) field[c] = i, seen |= 1u << i;
+        if (!strcmp(word, PEAK_PERCENT)) field[c] = FIELDS;
     }
     const unsigned needed = 1u << MECHANISM | 1u << TOKENS | 1u << SAMPLES;
     return (seen & needed) == needed || wrong(l, "does not name the columns", err);
@@ -92,17 +96,18 @@ static bool read_header(const Lines *l, int *field, Err *err) {
 
 static bool read_csv_row(Scaling *s, const Lines *l, const int *field, Err *err) {
     char word[128], mechanism[128] = "", *stop;
-    double v[FIELDS];
+    double v[FIELDS + 1]; /* the last: PEAK_PERCENT */
     const char *at = l->text.at, *end = at + l->text.size;
-    for (int i = 0; i < FIELDS; i++) v[i] = NAN;
+    for (int i = 0; i <= FIELDS; i++) v[i] = NAN;
     for (int c = 0; c < MOST_COLUMNS && next_field(&at, end, word, sizeof word); c++) {
         if (field[c] < 0) continue;
         if (field[c] == MECHANISM) snprintf(mechanism, sizeof mechanism, "%s", word);
         const double x = strtod(word, &stop);
         if (field[c] != MECHANISM && *word && stop != word && !*stop) v[field[c]] = x;
     }
+    if (isnan(v[PEAK_SHARE])) v[PEAK_SHARE] = v[FIELDS] / 100;
     if (!is_row(*mechanism ? mechanism : NULL, v))
-        return wrong(l, "lacks a mechanism, or positive tokens and samples_per_s", err);
+        return wrong(l, "lacks a mechanism, or finite positive tokens and samples_per_s", err);
     add_row(s, mechanism, v);
     return true;
 }
@@ -199,7 +204,7 @@ void scaling_table(Table *t, const Scaling *s) {
     table_column(t, "samples/s", fields[SAMPLES], COLUMN_NUMBER, SIGNIFICANT + 3);
     table_column(t, "tokens/s", fields[TOKEN_RATE], COLUMN_NUMBER, SIGNIFICANT + 3);
     table_column(t, "GFLOP/s", fields[GFLOPS], COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, "of the peak, %", "peak_percent", COLUMN_NUMBER, 1);
+    table_column(t, "of the peak, %", PEAK_PERCENT, COLUMN_NUMBER, 1);
     table_column(t, "peak memory MB", fields[MEMORY], COLUMN_NUMBER, SIGNIFICANT + 3);
     table_column(t, faster, "first_over", COLUMN_NUMBER, SIGNIFICANT + 3);
     mem_free(faster);

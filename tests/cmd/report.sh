@@ -114,6 +114,10 @@ expect 70 'gnuplot failed .status 1.: line 1: it fails' "a script that gnuplot r
 check "leaves no file" test ! -e "$tmp/x.svg"
 mv "$tmp/sweep/fail" "$tmp/sweep/b"
 expect 69 'Debian has it in: gnuplot-nox' "no gnuplot" env PATH="$tmp/none" "$report" "$tmp/sweep" --plot "$tmp/x.svg"
+expect 0 '^[|] Transformer ' "beside a page, too" with "$tmp/sweep" --plot "$tmp/loss.svg" --html "$tmp/both.html" --papers
+expect 64 'plot is given twice' "two plots" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --plot "$tmp/y.svg"
+expect 64 'x is of --html and of plots of loss' "an axis over clusters" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --what clusters --x time
+expect 64 'band is of' "a band over lengths" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --what length --band sd
 
 # ---- lengths ----
 
@@ -126,9 +130,25 @@ cp "$tmp/out" "$tmp/bench.csv"
 check "and a plot of that" with "$tmp/bench.csv" --what length --plot "$tmp/length.svg" --keep
 check "with both" grep -qx '512 2 40' "$tmp/length.svg.gnuplot"
 expect 65 'line 1: does not name the columns' "another file" "$report" README.md --what length
+printf '{"mechanism": "cast", "tokens": 512, "samples_per_s": 8, "peak_share": 0.5}\n' >"$tmp/share.jsonl"
+"$report" "$tmp/share.jsonl" --what length --format csv >"$tmp/share.csv"
+"$report" "$tmp/share.csv" --what length --format csv >"$tmp/share2.csv"
+check "its own CSV" cmp "$tmp/share.csv" "$tmp/share2.csv"
+check "has the share of the peak" grep -q '^cast,512,8,,,50' "$tmp/share2.csv"
+printf 'mechanism,tokens,samples_per_s\ncast,inf,8\n' >"$tmp/inf.csv"
+expect 65 'line 2: lacks' "infinitely many tokens" "$report" "$tmp/inf.csv" --what length
 "$bin/cast_bench" "$tmp/sweep/b/config.json" --lengths 32,64 --mechanisms cast,full --seconds 0.01 --threads 1 --json \
     >"$tmp/real.jsonl" 2>"$tmp/log"
 expect 0 '^\| full +\| +64 \|' "of cast_bench itself" "$report" "$tmp/real.jsonl" --what length
+other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+if [ "$(id -u)" = 0 ] && "${other[@]}" test -x "$report" 2>/dev/null; then
+    cp -r "$tmp/sweep" "$tmp/closed"
+    chmod 755 "$tmp" && chmod 000 "$tmp/closed/b"
+    expect 0 'closed/b/config.json: .*Permission denied; left out' "a directory that may not be entered" \
+        "${other[@]}" "$report" "$tmp/closed"
+else
+    echo "ok - # SKIP not root, or no other user can run it here"
+fi
 
 # ---- pages ----
 
