@@ -43,7 +43,7 @@ MACROS   := $(shell $(CC) $(ARCH) -dM -E - </dev/null 2>/dev/null | awk '{ print
 FEATURES := $(shell echo $(patsubst __%__,%,$(filter __SSE% __SSSE% __AVX% __FMA% __BMI% __POPCNT% __F16C% \
               __LZCNT% __XOP% __GFNI% __VAES% __VPCLMUL%,$(MACROS))) | tr A-Z_ a-z.)
 
-# Flags. Never -ffast-math but for one file, below. The link asks for cpu_describe, so that core/cpu.o, which
+# Flags. Never -ffast-math. The link asks for cpu_describe, so that core/cpu.o, which
 # refuses processors that lack what the build assumes, is in every program. -fno-tree-loop-distribute-patterns: gcc
 # would call memcpy for each short row. -Wno-psabi: vectors of 64 bytes are only passed between inline functions.
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -117,10 +117,6 @@ $(OUT)/obj/%.o: src/%.c $(OUT)/flags | $(OUT)/deps-build
 	@mkdir -p $(@D)
 	$(call say,$(CC) $<) $(CC) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) $(FILE_FLAGS) -c $< -o $@
 
-# The vector loops over erfc and exp: compilers call glibc's libmvec only under these flags. Compiled so, never linked.
-$(OUT)/obj/ops/vmath_erf.o: FILE_FLAGS = -ffast-math $(LIBMVEC)
-LIBMVEC = $(if $(filter __clang__,$(MACROS)),$(shell $(CC) -fveclib=libmvec -S -o /dev/null -x c /dev/null \
-            2>/dev/null && echo -fveclib=libmvec))
 # Runs before it is known what the processor can do, so it is built for the least of them.
 $(OUT)/obj/core/cpu.o: FILE_FLAGS = $(if $(X86),-march=x86-64) -DCPU_FEATURES='"$(FEATURES)"' \
                                     -DCPU_MARCH='"$(MARCH)"' -DCPU_FLAGS='"$(CODEGEN) $(CFLAGS)"'

@@ -250,4 +250,28 @@ static inline Vec vec_erf(Vec x) {
 }
 #endif
 
+/* The tail of the error function, exact in proportion however small: erfc(x) = 1 - erf(x) for x >=
+ * 0 is bell times e^(x^2) erfc(x), and that is P(x) / Q(x), a rational fit to 6e-9 that rounding
+ * makes 4e-7. bell is e^(-x^2), which callers have a use for; it and so the tail are 0 where exp
+ * would stay at its lowest. NaN passes. */
+typedef struct VecTail {
+    Vec bell, erfc;
+} VecTail;
+static inline VecTail vec_tail(Vec x) {
+    const Vec square = x * x;
+    VecTail t = {
+        .bell = vec_where_greater(square, vec_all(-VEC_EXP_LOWEST), (Vec){0}, vec_exp(-square))};
+#ifdef REAL_DOUBLE
+    for (int i = 0; i < VEC; i++) t.erfc[i] = __builtin_erfc(x[i]);
+#else
+    const Vec z = vec_min(vec_all(10), x); /* where bell is 0: infinity must not become NaN */
+    Vec p = z * 3.2711186348e-2f + 2.2881382327e-1f, q = z * 5.7978355398e-2f + 4.0558874239e-1f;
+    p = p * z + 7.3075610286e-1f, q = q * z + 1.3237851725f;
+    p = p * z + 1.2376024055f, q = q * z + 2.4004718847f;
+    p = p * z + 1.0f, q = q * z + 2.3659821389f;
+    t.erfc = t.bell * p / (q * z + 1.0f);
+#endif
+    return t;
+}
+
 #endif

@@ -140,3 +140,49 @@ static inline void gelu_grad(real *dy, real *y, const real *x, int left) {
 void vmath_gelu_grad(real *dy, real *y, const real *x, int n) {
     EACH_VEC(n, gelu_grad(dy + i, y + i, x + i, left));
 }
+
+/* ---- the Laplace function ---- */
+
+/* mu = sqrt(1/2), sigma = sqrt(1/(4 pi)). */
+#define LAPLACE_MU SQRT_HALF
+#define LAPLACE_SCALE REAL(2.50662827463100050242) /* 1 / (sigma sqrt 2) = sqrt(2 pi) */
+#define LAPLACE_PEAK REAL(1.41421356237309504880)  /* 1 / (sigma sqrt(2 pi)) = sqrt 2 */
+
+typedef struct Laplace {
+    Vec value, slope;
+} Laplace;
+
+/* By erfc rather than 1 + erf: in float the latter is 0 for x < -0.9, and top-k would see only
+ * ties. Always inline: gcc finds this and laplace_row too large for a loop, and outside of it
+ * `left` is no constant and every load a call of memcpy. */
+static inline __attribute__((always_inline)) Laplace laplace(Vec x) {
+    const Vec z = (x - LAPLACE_MU) * LAPLACE_SCALE, zero = {0};
+    const VecTail t = vec_tail(vec_abs(z));
+    const Vec half = REAL(0.5) * t.erfc;
+    return (Laplace){vec_where_greater(z, zero, 1 - half, half), LAPLACE_PEAK * t.bell};
+}
+
+void vmath_laplace(real *y, const real *x, int n) {
+    EACH_VEC(n, vec_store(y + i, laplace(vec_load(x + i, left)).value, left));
+}
+
+void vmath_laplace_grad(real *dx, const real *dy, const real *x, int n) {
+    EACH_VEC(n, vec_store(dx + i,
+                          vec_load(dx + i, left) +
+                              vec_load(dy + i, left) * laplace(vec_load(x + i, left)).slope,
+                          left));
+}
+
+static inline __attribute__((always_inline)) Vec laplace_row(real *s, real *dp, real a, int left) {
+    const Vec dy = vec_load(dp, left);
+    const Laplace l = laplace(vec_load(s, left));
+    vec_store(s, a * l.value, left);
+    vec_store(dp, a * l.slope * dy, left);
+    return l.value * dy;
+}
+
+real vmath_laplace_row(real *restrict s, real *restrict dp, real a, int n) {
+    Vec dot = {0};
+    EACH_VEC(n, dot += laplace_row(s + i, dp + i, a, left));
+    return vec_sum(dot);
+}

@@ -1,6 +1,5 @@
-/* The hot transcendental loops. vmath.c has vec.h's exp and erf in its loops; vmath_erf.c is the
- * one file compiled with -ffast-math, the flag under which the compiler uses glibc's vector erfc.
- * Both are held to a few ULP by tests/ops/test_vmath.c. NaN in gives NaN out. */
+/* The hot transcendental loops, of vec.h's exp, erf and erfc. Held to a few ULP by
+ * tests/ops/test_vmath.c. NaN in gives NaN out. */
 #ifndef OPS_VMATH_H
 #define OPS_VMATH_H
 
