@@ -140,5 +140,6 @@ make_data "$tmp/text" retrieval 9 3 3 20
 expect 65 'not those of task listops' "data of another task" "${eval[@]}" "$tmp/run" data.dir="$tmp/text"
 cp -r "$tmp/run" "$tmp/own"
 expect 64 'is the checkpoint itself' "predictions over the checkpoint" "${eval[@]}" "$tmp/own" --predict "$tmp/own/best.safetensors"
-expect 73 'pipe or device' "predictions in place of a device" "${eval[@]}" "$tmp/run" --predict /dev/null
+mkfifo "$tmp/pipe"
+expect 73 'pipe or device' "predictions in place of a pipe" "${eval[@]}" "$tmp/run" --predict "$tmp/pipe"
 expect 73 'nowhere' "predictions to nowhere" "${eval[@]}" "$tmp/run" --predict "$tmp/nowhere/p.csv"

@@ -178,7 +178,9 @@ static void check_refused(const char *path, const char *why) {
     assert_non_null(strstr(err.text, why));
 }
 
-static void devices_pipes_and_links(void **state) {
+/* Never a device of the machine's: were it not refused, a test run as root would put a file there.
+ */
+static void pipes_and_links(void **state) {
     (void)state;
     Err err;
     struct stat st;
@@ -186,7 +188,6 @@ static void devices_pipes_and_links(void **state) {
     snprintf(fifo, sizeof fifo, "%s", scratch("pipe"));
     snprintf(link_path, sizeof link_path, "%s", scratch("link"));
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    check_refused("/dev/null", "device");
     check_refused(fifo, "pipe");
     assert_int_equal(symlink("pipe", link_path), 0);
     check_refused(link_path, "pipe");
@@ -281,7 +282,7 @@ int main(void) {
         cmocka_unit_test(full_disk_keeps_the_old),
         cmocka_unit_test(removes_what_the_dead_left),
         cmocka_unit_test(cannot_be_created),
-        cmocka_unit_test(devices_pipes_and_links),
+        cmocka_unit_test(pipes_and_links),
         cmocka_unit_test(rename_fails),
         cmocka_unit_test(makes_dirs),
         cmocka_unit_test(maps),
