@@ -203,11 +203,16 @@ static bool store(void *out, const ConfigKey *k, const cJSON *v) {
     return false;
 }
 
-static void store_fallback(void *out, const ConfigKey *k) {
+static cJSON *parse_fallback(const ConfigKey *k) {
     Err err;
     size_t n = strlen(k->fallback);
     cJSON *v = json_parse(k->fallback, n, JSON_MAX_BYTES, JSON_MAX_DEPTH, "default", &err);
     REQUIRE(v, "key '%s': %s", k->name, err.text);
+    return v;
+}
+
+static void store_fallback(void *out, const ConfigKey *k) {
+    cJSON *v = parse_fallback(k);
     REQUIRE(store(out, k, v), "key '%s' does not take its default %s", k->name, k->fallback);
     cJSON_Delete(v);
 }
@@ -272,6 +277,16 @@ bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char 
         if (!read_key(out, k, v, where, prefix, err)) return false;
     }
     return true;
+}
+
+cJSON *schema_complete(const ConfigKey *keys, cJSON *root, const char *section) {
+    cJSON *obj = cJSON_GetObjectItemCaseSensitive(root, section);
+    if (!obj) obj = cJSON_AddObjectToObject(root, section);
+    if (!cJSON_IsObject(obj)) return NULL;
+    for (const ConfigKey *k = keys; k->name; k++)
+        if (k->fallback && !cJSON_GetObjectItemCaseSensitive(obj, k->name))
+            cJSON_AddItemToObject(obj, k->name, parse_fallback(k));
+    return obj;
 }
 
 /* The word that the value of a KEY_CHOICE or KEY_SIZE stands for; NULL where it is a number. */

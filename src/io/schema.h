@@ -38,6 +38,10 @@ typedef struct ConfigKey {
 bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char *where,
                  const char *prefix, const char *skip, Err *err);
 
+/* Adds to the object `section` of `root`, made where there is none, each key that it lacks, with
+ * its default. Returns the section; NULL: it is no object. */
+cJSON *schema_complete(const ConfigKey *keys, cJSON *root, const char *section);
+
 /* Adds every key with its value in `in` to `obj`: the resolved config. */
 void schema_write(const void *in, const ConfigKey *keys, cJSON *obj);
 

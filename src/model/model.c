@@ -100,6 +100,15 @@ void model_write(const Model *m, cJSON *json) {
     if (m->mech->keys) schema_write(m->attn, m->mech->keys, attention);
 }
 
+void model_complete(cJSON *config) {
+    cJSON *model = schema_complete(model_keys, config, "model");
+    cJSON *attention = model ? schema_complete(type_keys, model, "attention") : NULL;
+    const char *type =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(attention, type_keys->name));
+    const AttnMech *mech = type ? attn_find(type) : NULL;
+    if (mech && mech->keys) schema_complete(mech->keys, model, "attention");
+}
+
 void model_help(FILE *f) {
     schema_help(f, model_keys, "model");
     schema_help(f, type_keys, "model.attention");

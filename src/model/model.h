@@ -67,6 +67,9 @@ void model_close(Model *m);
 
 /* The resolved config: every key with its value. */
 void model_write(const Model *m, cJSON *json);
+/* Adds to the section "model" of a resolved config what it lacks, with its default: keys that an
+ * older version did not know, those of the mechanism that it names included. */
+void model_complete(cJSON *config);
 /* Every key with type, default and help, all mechanisms' included. */
 void model_help(FILE *f);
 

@@ -183,7 +183,8 @@ static int by_text(const void *a, const void *b) {
 
 static Group group_of(const Run *r) {
     Group g = {0};
-    cJSON *config = config_complete(cJSON_Duplicate(r->config, true));
+    cJSON *config = cJSON_Duplicate(r->config, true);
+    config_complete(config);
     g.task = run_key(r, "task")->valuestring;
     add_leaves(&g, config, "");
     cJSON_Delete(config);

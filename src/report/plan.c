@@ -31,11 +31,14 @@ void plan_run_dir(const Plan *p, int run, char dir[FILE_PATH_MAX]) {
     path_in(p, dir, p->runs[run].name);
 }
 
-static bool check_dir(const Plan *p, Err *err) {
-    char path[FILE_PATH_MAX];
+static bool check_name(const Plan *p, Err *err) {
     enum { BELOW = GRID_NAME_SIZE + 64 };
-    if (strlen(p->dir) > FILE_PATH_MAX - BELOW)
-        return err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", p->dir);
+    return strlen(p->dir) <= FILE_PATH_MAX - BELOW ||
+           err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", p->dir);
+}
+
+static bool check_no_run(const Plan *p, Err *err) {
+    char path[FILE_PATH_MAX];
     path_in(p, path, "config.json");
     return !file_exists(path) || err_set(err, EX_CANTCREAT,
                                          "%s: is the directory of a run; a sweep has one directory "
@@ -52,9 +55,9 @@ static void there_add(There *t, const Plan *p, const char *name) {
     /* One that cannot be read is told when a run is to be made there. */
     cJSON *config = file_exists(path) ? json_read(path, &ignored) : NULL;
     if (!config) return;
+    config_complete(config);
     t->run = mem_grow(t->run, (size_t)t->n + 1, sizeof *t->run);
-    t->run[t->n].name = mem_strdup(name);
-    t->run[t->n++].config = config_complete(config);
+    t->run[t->n++] = (struct Known){mem_strdup(name), config};
 }
 
 static void there_open(There *t, const Plan *p) {
@@ -78,18 +81,23 @@ static bool equal_at(const cJSON *a, const cJSON *b, const char *key) {
     return x ? y && cJSON_Compare(x, y, true) : !y;
 }
 
+/* Of what the sweep varies, a key that differs; NULL: none. */
+static const char *other_key(const Plan *p, const cJSON *theirs, const cJSON *ours) {
+    for (int i = 0; i < p->grid.nkeys; i++)
+        if (p->grid.keys[i].named && !equal_at(theirs, ours, p->grid.keys[i].key))
+            return p->grid.keys[i].key;
+    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(p->record, "keys");
+    for (const cJSON *k = keys ? keys->child : NULL; k; k = k->next)
+        if (!equal_at(theirs, ours, k->string)) return k->string;
+    return NULL;
+}
+
 /* Whether a config is that of a run: what may differ in a run that goes on may not where that is
  * what the sweep varies. */
 static bool same_run(const Plan *p, const cJSON *theirs, const cJSON *ours, const char *where,
                      Err *err) {
     if (!config_same(theirs, ours, where, err)) return false;
-    const char *other = NULL;
-    for (int i = 0; i < p->grid.nkeys; i++)
-        if (p->grid.keys[i].named && !equal_at(theirs, ours, p->grid.keys[i].key))
-            other = p->grid.keys[i].key;
-    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(p->record, "keys");
-    for (const cJSON *k = keys ? keys->child : NULL; k; k = k->next)
-        if (!equal_at(theirs, ours, k->string)) other = k->string;
+    const char *other = other_key(p, theirs, ours);
     return !other || err_set(err, EX_CONFIG,
                              "%s holds a run of another %s. Use another --out, or "
                              "delete it",
@@ -107,7 +115,9 @@ static bool find_dir(Plan *p, int run, const There *t, const cJSON *ours, Err *e
             return same_run(p, t->run[i].config, ours, where, err);
     for (int i = 0; i < t->n; i++) {
         Err ignored;
-        if (!same_run(p, t->run[i].config, ours, "", &ignored)) continue;
+        const cJSON *theirs = t->run[i].config;
+        /* Of the two conditions the quick one first: most runs differ in what is varied. */
+        if (other_key(p, theirs, ours) || !config_same(theirs, ours, "", &ignored)) continue;
         snprintf(r->name, sizeof r->name, "%s", t->run[i].name);
         break;
     }
@@ -283,33 +293,37 @@ static cJSON *find_base(const Plan *p, Err *err) {
     return base;
 }
 
-static void drop(cJSON *config, const char *key) {
+/* Gives the key the value that it has in `from`, or none. */
+static void replace(cJSON *config, const char *key, const cJSON *from) {
     char parent[512];
-    const char *dot = strrchr(key, '.');
+    const char *dot = strrchr(key, '.'), *name = dot ? dot + 1 : key;
     snprintf(parent, sizeof parent, "%.*s", dot ? (int)(dot - key) : 0, key);
-    cJSON_DeleteItemFromObjectCaseSensitive(dot ? json_at(config, parent) : config,
-                                            dot ? dot + 1 : key);
+    cJSON *object = dot ? json_at(config, parent) : config;
+    const cJSON *value = json_at(from, key);
+    cJSON_DeleteItemFromObjectCaseSensitive(object, name);
+    if (object && value) cJSON_AddItemToObject(object, name, cJSON_Duplicate(value, true));
 }
 
-static void drop_varied(cJSON *config, const Grid *g, const cJSON *record) {
+static void replace_varied(cJSON *config, const Grid *g, const cJSON *record, const cJSON *from) {
     const cJSON *keys = cJSON_GetObjectItemCaseSensitive(record, "keys");
     for (int i = 0; i < g->nkeys; i++)
-        if (g->keys[i].listed) drop(config, g->keys[i].key);
-    for (const cJSON *k = keys ? keys->child : NULL; k; k = k->next) drop(config, k->string);
-    if (cJSON_GetObjectItemCaseSensitive(record, "seeds")) drop(config, SEED_KEY);
+        if (g->keys[i].listed) replace(config, g->keys[i].key, from);
+    for (const cJSON *k = keys ? keys->child : NULL; k; k = k->next)
+        replace(config, k->string, from);
+    if (cJSON_GetObjectItemCaseSensitive(record, "seeds")) replace(config, SEED_KEY, from);
 }
 
-/* Whether what was swept here before had the same base. */
+/* Whether what was swept here before had the same base. A record's base lacks what was varied, but
+ * the mechanism, if that was, says which keys are its own: so it is completed with ours in place.
+ */
 static bool same_base(const Plan *p, const cJSON *base, Err *err) {
     const cJSON *was = cJSON_GetObjectItemCaseSensitive(p->record, "base");
     if (!was) return true;
-    cJSON *theirs = config_complete(cJSON_Duplicate(was, true)),
-          *ours = cJSON_Duplicate(base, true);
-    drop_varied(theirs, &p->grid, p->record);
-    drop_varied(ours, &p->grid, p->record);
-    const bool ok = config_same(theirs, ours, p->dir, err);
+    cJSON *theirs = cJSON_Duplicate(was, true);
+    replace_varied(theirs, &p->grid, p->record, base);
+    config_complete(theirs);
+    const bool ok = config_same(theirs, base, p->dir, err);
     cJSON_Delete(theirs);
-    cJSON_Delete(ours);
     return ok;
 }
 
@@ -341,7 +355,7 @@ static cJSON *member(cJSON *object, const char *name, cJSON *otherwise) {
 static void extend_record(Plan *p, cJSON *base) {
     cJSON *was = cJSON_Duplicate(p->record, true);
     member(p->record, "config", cJSON_CreateString(p->config));
-    drop_varied(base, &p->grid, p->record);
+    replace_varied(base, &p->grid, p->record, NULL);
     p->was = cJSON_DetachItemFromObjectCaseSensitive(p->record, "base");
     cJSON_AddItemToObject(p->record, "base", base);
     cJSON *keys = member(p->record, "keys", cJSON_CreateObject());
@@ -402,8 +416,8 @@ bool plan_open(Plan *p, const char *config, const char *dir, char *const *lists,
     if (!grid_open(&p->grid, lists, count, seeds, err)) return false;
     p->runs = mem_alloc((size_t)p->grid.runs, sizeof *p->runs);
     cJSON *base = NULL;
-    if (check_dir(p, err) && read_record(p, err) && (base = find_base(p, err)) &&
-        same_base(p, base, err) && check_runs(p, err)) {
+    if (check_name(p, err) && read_record(p, err) && check_no_run(p, err) &&
+        (base = find_base(p, err)) && same_base(p, base, err) && check_runs(p, err)) {
         extend_record(p, base);
         return true;
     }

@@ -196,17 +196,13 @@ bool config_load(Config *c, const char *path, char *const *overrides, int count,
     return ok;
 }
 
-cJSON *config_complete(cJSON *config) {
-    Config c;
-    Err ignored;
-    cJSON *whole = config;
-    if (config_open(&c, config, "", NULL, 0, &ignored)) {
-        whole = c.resolved;
-        c.resolved = NULL;
-        cJSON_Delete(config);
-    }
-    config_free(&c);
-    return whole;
+void config_complete(cJSON *config) {
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(config, "task"));
+    const Task *task = name ? task_find(name) : NULL;
+    if (!task) return;
+    schema_complete(data_keys(task), config, "data");
+    model_complete(config);
+    schema_complete(train_keys, config, "train");
 }
 
 void config_free(Config *c) {

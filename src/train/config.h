@@ -44,9 +44,9 @@ bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err);
 /* Data may have been moved: says so where `b`, which config_same took for `a`, has them elsewhere.
  */
 void config_warn_data(const cJSON *a, const cJSON *b, const char *where);
-/* A resolved config as this version writes it: one of an older version lacks keys, which then had
- * what is their default now. As it is where it cannot be read. Takes over `config`. */
-cJSON *config_complete(cJSON *config);
+/* Makes of a resolved config what this version would have written: one of an older version lacks
+ * keys, which then had what is their default now. It is left as it is where its task is unknown. */
+void config_complete(cJSON *config);
 
 /* Appends to `list` ("", or what is in it) the keys of a that differ in b and may not, behind
  * `prefix`: "model.depth (2, now 3)". a and b may be a config's sections, as prefix says. */

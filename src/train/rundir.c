@@ -57,7 +57,7 @@ void rundir_close(RunDir *r) {
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err) {
     if (!file_exists(r->config)) return true;
     cJSON *theirs = json_read(r->config, err);
-    if (theirs) theirs = config_complete(theirs);
+    if (theirs) config_complete(theirs);
     bool ok = theirs && config_same(theirs, config, r->dir, err);
     if (ok) config_warn_data(theirs, config, r->dir);
     cJSON_Delete(theirs);

@@ -93,7 +93,7 @@ static bool check_config(const StFile *f, const cJSON *config, Err *err) {
     const char *text = st_meta(f, "config");
     if (!text) return err_set(err, EX_DATAERR, "%s: its metadata has no \"config\"", f->path);
     cJSON *theirs = json_parse(text, strlen(text), JSON_MAX_BYTES, JSON_MAX_DEPTH, f->path, err);
-    if (theirs) theirs = config_complete(theirs);
+    if (theirs) config_complete(theirs);
     bool ok = theirs && config_same(theirs, config, f->path, err);
     cJSON_Delete(theirs);
     if (!ok) err->code = EX_DATAERR;

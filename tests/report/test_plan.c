@@ -226,6 +226,26 @@ static void test_other_configs(void **state) {
     refused(LISTS("model.d_ff=8,12", "train.warmup=0,3"), EX_CONFIG, "train.batch (32, now 4)");
 }
 
+/* A base without its mechanism's name does not say which keys are the mechanism's. */
+static void test_varied_mechanism(void **state) {
+    (void)state;
+    static const char cast[] = "\"clusters\":3";
+    char *text = text_read(scratch("config.json")), *at = strstr(text, cast), full[2048];
+    const int n = snprintf(full, sizeof full, "%.*s\"type\":\"full\"%s", (int)(at - text), text,
+                           at + sizeof cast - 1);
+    scratch_write("config.json", full, (size_t)n);
+    free(text);
+    for (int again = 0; again < 2; again++) {
+        Plan p = open_plan(LISTS("model.attention.type=full,cast"), NULL);
+        names_are(&p, "type=full type=cast");
+        assert_true(p.recorded == again);
+        record(&p);
+        plan_close(&p);
+    }
+    refused(LISTS("model.attention.type=full,cast", "model.d_ff=16"), EX_CONFIG,
+            "model.d_ff (8, now 16)");
+}
+
 static void test_other_directories(void **state) {
     (void)state;
     scratch_mkdir("sweep");
@@ -249,6 +269,7 @@ int main(void) {
         cmocka_unit_test_setup(test_extended, start_anew),
         cmocka_unit_test_setup(test_varied_lengths, start_anew),
         cmocka_unit_test_setup(test_other_configs, start_anew),
+        cmocka_unit_test_setup(test_varied_mechanism, start_anew),
         cmocka_unit_test_setup(test_other_directories, start_anew),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
