@@ -167,7 +167,7 @@ static void tell_plan(const Sweep *s) {
     }
     log_info("%ssweep%s    %s into %s: %d runs%s", log_style("1"), log_style("0"), p->config,
              p->dir, p->grid.runs, counts);
-    config_warn_data(p->was, cJSON_GetObjectItem(p->record, "base"), p->dir);
+    config_warn_data(p->was, cJSON_GetObjectItemCaseSensitive(p->record, "base"), p->dir);
     for (int i = 0; i < p->grid.runs; i++)
         if ((int)strlen(p->runs[i].name) > width) width = (int)strlen(p->runs[i].name);
     for (int i = 0; i < p->grid.runs; i++) {
@@ -275,10 +275,17 @@ static bool work(Sweep *s, int *failed, Err *err) {
     return r->slurm ? sweep_slurm(&s->plan, r, err) : make_runs(s, failed, err);
 }
 
+/* In the sweep's directory, which is still to be made. */
+static bool script_goes_inside(const SweepRequest *r) {
+    const size_t n = strlen(r->dir);
+    return !file_exists(r->dir) && !strncmp(r->slurm, r->dir, n) &&
+           (r->slurm[n] == '/' || r->dir[n - 1] == '/');
+}
+
 /* Before anything is made. */
 static bool try_script(const SweepRequest *r, Err *err) {
     AtomicFile a;
-    if (!r->slurm || r->dry_run) return true;
+    if (!r->slurm || r->dry_run || script_goes_inside(r)) return true;
     if (!atomic_open(&a, r->slurm, err)) return false;
     atomic_abandon(&a);
     return true;

@@ -175,6 +175,8 @@ check "a task a run" grep -qx '#SBATCH --array=1-4' "$tmp/job.sh"
 check "with time to save" grep -qx '#SBATCH --signal=TERM@120' "$tmp/job.sh"
 check "queued again" grep -qx '#SBATCH --requeue' "$tmp/job.sh"
 check "without running anything" test ! -e "$odd/${runs[0]}"
+expect 0 'sbatch' "or into the sweep's own directory" "${sweep[@]}" --out "$tmp/inside" --slurm "$tmp/inside/job.sh"
+check "which it makes" test -s "$tmp/inside/job.sh"
 expect 0 'sbatch' "another, of runs of which some cannot be" \
     "$bin/cast_sweep" "$tmp/tiny.json" model.heads=2,3,4,8 --out "$tmp/some" --slurm "$tmp/some.sh"
 check "leaves these out" grep -qx '#SBATCH --array=1,3-4' "$tmp/some.sh"
