@@ -54,6 +54,16 @@ static bool cannot_create(const char *path, Err *err) {
     return err_set(err, EX_CANTCREAT, "%s: cannot be created: %s", path, strerror(errno));
 }
 
+/* Whether what the program prints goes there: as it holds the file open, it would go on writing to
+ * what a rename has put out of sight. */
+static bool is_printed_to(const struct stat *st) {
+    struct stat own;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fstat(fd, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino)
+            return true;
+    return false;
+}
+
 /* What a rename may replace: nothing yet, or a regular file; where `path` is a link, what it leads
  * to. A device or a pipe would be lost. */
 static bool find_target(char target[FILE_PATH_MAX], const char *path, Err *err) {
@@ -64,12 +74,17 @@ static bool find_target(char target[FILE_PATH_MAX], const char *path, Err *err) 
                        FILE_PATH_MAX - 1);
     memcpy(target, path, n + 1);
     if (lstat(path, &st) != 0) return true; /* opening the temporary tells what is amiss */
-    if (S_ISLNK(st.st_mode) && (!realpath(path, target) || stat(target, &st) != 0))
+    const bool is_link = S_ISLNK(st.st_mode);
+    if (is_link && stat(path, &st) != 0)
         return err_set(err, EX_CANTCREAT, "%s: is a link that leads nowhere: %s", path,
                        strerror(errno));
-    if (S_ISREG(st.st_mode)) return true;
-    return err_set(err, EX_CANTCREAT, "%s: is a %s; a file was to be written", path,
-                   S_ISDIR(st.st_mode) ? "directory" : "pipe or device");
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, EX_CANTCREAT, "%s: is a %s; a file was to be written", path,
+                       S_ISDIR(st.st_mode) ? "directory" : "pipe or device");
+    if (is_printed_to(&st))
+        return err_set(err, EX_CANTCREAT,
+                       "%s: is where this program's messages go; it needs a file of its own", path);
+    return !is_link || realpath(path, target) || cannot_create(path, err);
 }
 
 bool atomic_open(AtomicFile *a, const char *path, Err *err) {
@@ -162,6 +177,17 @@ bool file_exists(const char *path) {
 bool file_is_dir(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool file_check_dir(const char *path, Err *err) {
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            return err_set(err, EX_NOINPUT, "%s: no such directory", path);
+        return err_set(err, EX_NOINPUT, "%s: cannot be looked at: %s", path, strerror(errno));
+    }
+    return S_ISDIR(st.st_mode) ||
+           err_set(err, EX_NOINPUT, "%s: is a file; a directory was expected", path);
 }
 
 bool file_same(const char *a, const char *b) {

@@ -32,6 +32,8 @@ bool file_make_dirs(const char *path, Err *err);
 /* Or may: its directory cannot be entered. */
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
+/* Whether it is a directory; err (EX_NOINPUT) says what else. */
+bool file_check_dir(const char *path, Err *err);
 /* Whether two names are of one file or directory; false where either is missing. */
 bool file_same(const char *a, const char *b);
 /* Whether it is missing, or a regular file without a byte. */

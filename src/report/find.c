@@ -118,10 +118,9 @@ bool runs_read(RunSet *set, char *const *paths, int n, bool curves, Err *err) {
     Search s = {set, NULL, curves};
     *set = (RunSet){0};
     for (int i = 0; i < n; i++) {
-        if (!file_exists(paths[i]))
-            log_warn("%s: no such directory; left out", paths[i]);
-        else if (!file_is_dir(paths[i]))
-            log_warn("%s: is a file; a run's directory was expected; left out", paths[i]);
+        Err why;
+        if (!file_check_dir(paths[i], &why))
+            log_warn("%s; left out", why.text);
         else if (!look(&s, paths[i], 2))
             log_warn("%s: neither a run's directory (it has no config.json) nor one of them; left "
                      "out",

@@ -202,19 +202,12 @@ static void write_pictures_in(FILE *f, const char *dir, bool *any) {
     }
 }
 
-/* A run that was named on the command line is among the groups' already. */
-static bool is_run(const Groups *g, const char *path) {
-    for (int i = 0; i < g->n; i++)
-        for (int j = 0; j < g->group[i].n; j++)
-            if (file_same(path, g->group[i].run[j]->dir)) return true;
-    return false;
-}
-
 static void write_pictures(FILE *f, const Page *p) {
     const Groups *g = p->groups;
     bool any = false;
+    /* Those of sweeps; a run that was named is among the groups', or left out. */
     for (int i = 0; i < p->npaths; i++)
-        if (!is_run(g, p->paths[i])) write_pictures_in(f, p->paths[i], &any);
+        if (!run_is_there(p->paths[i])) write_pictures_in(f, p->paths[i], &any);
     for (int i = 0; i < g->n; i++)
         for (int j = 0; j < g->group[i].n; j++) write_pictures_in(f, g->group[i].run[j]->dir, &any);
     if (any) fputs("</div>\n", f);

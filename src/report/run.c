@@ -11,8 +11,7 @@
 enum { LINE_MAX_BYTES = 1 << 16 };
 
 static const char *const keys[RUN_KEYS] = {
-    "epoch",        "loss",   "accuracy",   "lr",      "grad_norm", "samples_per_s",
-    "tokens_per_s", "gflops", "peak_share", "seconds", "rss_mb",    "count",
+    "epoch", "loss", "accuracy", "samples_per_s", "tokens_per_s", "seconds", "rss_mb", "count",
 };
 
 /* ---- lines ---- */
@@ -247,7 +246,7 @@ bool run_read(Run *r, const char *dir, bool curves, Err *err) {
     if (snprintf(r->dir, sizeof r->dir, "%s", dir) >= (int)sizeof r->dir)
         return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", dir);
     for (size_t n = strlen(r->dir); n > 1 && r->dir[n - 1] == '/';) r->dir[--n] = '\0';
-    if (!file_is_dir(dir)) return err_set(err, EX_NOINPUT, "%s: no such directory", dir);
+    if (!file_check_dir(dir, err)) return false;
     if (!run_is_there(dir))
         return err_set(err, EX_NOINPUT, "%s: is not a run's directory: it has no config.json", dir);
     if (!read_object(&r->config, r->dir, "config.json", err) || !read_metrics(r, curves, err)) {

@@ -142,4 +142,5 @@ cp -r "$tmp/run" "$tmp/own"
 expect 64 'is the checkpoint itself' "predictions over the checkpoint" "${eval[@]}" "$tmp/own" --predict "$tmp/own/best.safetensors"
 mkfifo "$tmp/pipe"
 expect 73 'pipe or device' "predictions in place of a pipe" "${eval[@]}" "$tmp/run" --predict "$tmp/pipe"
+expect 73 'needs a file of its own' "predictions where the report goes" "${eval[@]}" "$tmp/run" --predict /dev/stdout
 expect 73 'nowhere' "predictions to nowhere" "${eval[@]}" "$tmp/run" --predict "$tmp/nowhere/p.csv"

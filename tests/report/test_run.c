@@ -29,7 +29,7 @@ static void test_lines(void **state) {
     assert_int_equal(r.train.n, 2);
     assert_int_equal(r.val.n, 2);
     assert_true(r.train.line[0].value[RUN_LOSS] == 2.5);
-    assert_true(isnan(r.train.line[0].value[RUN_LR]));
+    assert_true(isnan(r.train.line[0].value[RUN_RSS_MB]));
     assert_true(r.tested[RUN_LAST] && r.test[RUN_LAST].value[RUN_ACCURACY] == 0.375);
     assert_true(r.tested[RUN_BEST] && r.test[RUN_BEST].step == 1);
     assert_int_equal(run_best(&r)->step, 2);
@@ -57,7 +57,7 @@ static void test_lines_of_others(void **state) {
     for (int i = 0; i < 4; i++) {
         assert_int_equal(r.train.line[i].step, i + 1);
         assert_true(r.train.line[i].value[RUN_LOSS] == loss[i]);
-        assert_true(isnan(r.train.line[i].value[RUN_LR]));
+        assert_true(isnan(r.train.line[i].value[RUN_RSS_MB]));
     }
     assert_int_equal(r.unread, 7);
     run_free(&r);
