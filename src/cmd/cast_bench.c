@@ -17,6 +17,7 @@
 #include "core/version.h"
 #include "io/json.h"
 #include "train/bench.h"
+#include "train/stop.h"
 
 typedef struct Options {
     const char *config, *mechanisms, *lengths;
@@ -286,6 +287,7 @@ int main(int argc, char **argv) {
     Err err = {0};
     Options o = {.seconds = 3};
     bool done = false;
+    stop_ignore_write_signals();
     const bool ok = parse(&o, argc, argv, &done, &err) && (done || bench(&o, &err));
     return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_bench", &err);
 }

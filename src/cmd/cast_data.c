@@ -14,6 +14,7 @@
 #include "data/dataset.h"
 #include "data/summary.h"
 #include "data/task.h"
+#include "train/stop.h"
 
 #define TRY_HELP "; 'cast_data --help' says more"
 
@@ -346,6 +347,7 @@ int main(int argc, char **argv) {
     Options o = {.request = {.seed = TASK_SEED}, .index = -1};
     bool done = false;
     Err err;
+    stop_ignore_write_signals();
     const bool ok = parse_options(&o, argc, argv, &done, &err) && (done || run(&o, &err));
     return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_data", &err);
 }

@@ -10,6 +10,7 @@
 #include "report/papers.h"
 #include "report/results.h"
 #include "report/scaling.h"
+#include "train/stop.h"
 
 #define TRY_HELP "; 'cast_report --help' says more"
 
@@ -95,7 +96,7 @@ static bool check(const Options *o, Err *err) {
         return err_set(err, EX_USAGE, "--papers shows means over seeds: not with --each" TRY_HELP);
     if (length && (o->html || o->papers || o->each))
         return err_set(err, EX_USAGE, "--what length takes no --html, --papers or --each" TRY_HELP);
-    if (!o->plot && !length && (o->what >= 0 || o->keep))
+    if (!o->plot && (o->keep || (o->what >= 0 && !length)))
         return err_set(err, EX_USAGE, "%s is of --plot FILE" TRY_HELP,
                        o->keep ? "--keep" : "--what");
     const bool band = o->html || (o->plot && !length),
@@ -209,6 +210,7 @@ int main(int argc, char **argv) {
     Err err = {0};
     Options o = {.format = -1, .what = -1, .axis = -1, .band = -1};
     bool done = false;
+    stop_ignore_write_signals();
     bool ok = parse(&o, argc, argv, &done, &err);
     if (ok && !done) ok = o.what == WHAT_LENGTH ? report_lengths(&o, &err) : report_runs(&o, &err);
     return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_report", &err);

@@ -12,6 +12,7 @@
 #include "model/engine.h"
 #include "optim/schedule.h"
 #include "train/config.h"
+#include "train/stop.h"
 
 typedef struct Options {
     const char *config, *weights, *batch, *out, *weights_out;
@@ -289,7 +290,9 @@ int main(int argc, char **argv) {
     Err err = {0};
     Options o = {0};
     Config c = {0};
-    bool done = false, ok = parse(&o, argc, argv, &done, &err);
+    bool done = false;
+    stop_ignore_write_signals();
+    bool ok = parse(&o, argc, argv, &done, &err);
     if (ok && !done) {
         lanes_open(o.threads);
         gemm_open();

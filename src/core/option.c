@@ -1,6 +1,7 @@
 #include "core/option.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,8 +56,18 @@ bool option_word(const char *option, const char *text, const char *const *words,
     return err_set(err, EX_USAGE, "--%s: expected %s, got '%.60s'", option, list, text);
 }
 
+/* Of a word of several letters behind one dash ("-plot") getopt takes the letters one by one, and
+ * goes on to the next word after the last only. */
+static const char *wrong_word(char *const *argv, int optind_now) {
+    const char *last = argv[optind_now - 1], *now = argv[optind_now];
+    const bool within = optopt && now && now[0] == '-' && now[1] && now[1] != '-' &&
+                        !(last[0] == '-' && last[strlen(last) - 1] == optopt);
+    return within ? now : last;
+}
+
 bool option_wrong(const char *program, int c, char *const *argv, int optind_now, Err *err) {
-    return err_set(err, EX_USAGE, "%s: %s; '%s --help' says more", argv[optind_now - 1],
+    return err_set(err, EX_USAGE, "%s: %s; '%s --help' says more",
+                   c == ':' ? argv[optind_now - 1] : wrong_word(argv, optind_now),
                    c == ':' ? "a value is missing" : "no such option", program);
 }
 

@@ -99,10 +99,33 @@ static bool run(FILE *script, FILE *out, FILE *errors, Err *err) {
     return refused(errors, 0, err);
 }
 
-/* Runs gnuplot on the script; the picture goes to `out`, of which it has the descriptor. */
-static bool draw(Plot *p, Terminal terminal, FILE *out, Err *err) {
-    FILE *script = tmpfile(), *errors = tmpfile();
-    bool ok = script && errors;
+/* A picture, or what there is of it: size bytes, to be freed. */
+typedef struct Picture {
+    char *data; /* ends with a NUL that is not counted */
+    size_t size;
+} Picture;
+
+static Picture read_back(FILE *f) {
+    const size_t size = (size_t)ftell(f);
+    char *data = mem_alloc(size + 1, 1);
+    rewind(f);
+    return (Picture){data, fread(data, 1, size, f)};
+}
+
+/* gnuplot does not look whether its writes succeed: a full disk makes half a picture and status 0.
+ */
+static bool is_whole(const Picture *p, Terminal terminal) {
+    const char *last = terminal == PNG_FILE ? "IEND\xae\x42\x60\x82" : "</svg>";
+    const size_t n = strlen(last);
+    size_t size = p->size;
+    while (size > 0 && p->data[size - 1] == '\n') size--;
+    return size >= n && !memcmp(p->data + size - n, last, n);
+}
+
+/* What gnuplot makes of the script. */
+static bool draw(Plot *p, Terminal terminal, Picture *picture, Err *err) {
+    FILE *script = tmpfile(), *out = tmpfile(), *errors = tmpfile();
+    bool ok = script && out && errors;
     if (!ok) err_set(err, EX_CANTCREAT, "no temporary file: %s", strerror(errno));
     if (ok) {
         fflush(p->f);
@@ -110,7 +133,14 @@ static bool draw(Plot *p, Terminal terminal, FILE *out, Err *err) {
         fwrite(p->script, 1, p->size, script);
         ok = run(script, out, errors, err);
     }
+    if (ok) {
+        *picture = read_back(out);
+        ok = is_whole(picture, terminal) ||
+             err_set(err, EX_IOERR, "gnuplot's picture is cut off; is the disk full?");
+        if (!ok) mem_free(picture->data);
+    }
     if (script) fclose(script);
+    if (out) fclose(out);
     if (errors) fclose(errors);
     return ok;
 }
@@ -135,23 +165,19 @@ static bool keep_script(Plot *p, const char *path, Err *err) {
 
 bool plot_write(Plot *p, const char *path, bool keep, Err *err) {
     AtomicFile a;
+    Picture picture;
     if (keep && !keep_script(p, path, err)) return false;
     if (!atomic_open(&a, path, err)) return false;
-    if (draw(p, text_ends(path, ".png") ? PNG_FILE : SVG_FILE, a.f, err))
+    if (draw(p, text_ends(path, ".png") ? PNG_FILE : SVG_FILE, &picture, err)) {
+        atomic_write(&a, picture.data, picture.size);
+        mem_free(picture.data);
         return atomic_commit(&a, err);
+    }
     atomic_abandon(&a);
     return false;
 }
 
 /* ---- within a page ---- */
-
-static char *read_back(FILE *f) {
-    const long size = ftell(f);
-    char *text = mem_alloc((size_t)size + 1, 1);
-    rewind(f);
-    text[fread(text, 1, (size_t)size, f)] = '\0';
-    return text;
-}
 
 typedef struct Change {
     const char *from, *to;
@@ -200,17 +226,9 @@ static char *embed(const char *svg, const char *prefix) {
 }
 
 char *plot_svg(Plot *p, const char *prefix, Err *err) {
-    FILE *out = tmpfile();
-    char *svg = NULL;
-    if (!out) {
-        err_set(err, EX_CANTCREAT, "no temporary file: %s", strerror(errno));
-        return NULL;
-    }
-    if (draw(p, SVG_INLINE, out, err)) {
-        char *whole = read_back(out);
-        svg = embed(whole, prefix);
-        mem_free(whole);
-    }
-    fclose(out);
+    Picture picture;
+    if (!draw(p, SVG_INLINE, &picture, err)) return NULL;
+    char *svg = embed(picture.data, prefix);
+    mem_free(picture.data);
     return svg;
 }

@@ -92,9 +92,11 @@ cat >"$tmp/bin/gnuplot" <<'END'
 while IFS= read -r line; do
     case $line in
     *fail*) echo 'line 1: it fails' >&2; exit 1 ;;
+    *pngcairo*) end='IEND\256B`\202' ;;
     esac
 done
-echo '<?xml version="1.0"?><svg id="a"><title>Gnuplot</title><path stroke="rgb(0,0,0)"/><use href='"'#a'"'/></svg>'
+printf '<?xml version="1.0"?><svg id="a"><title>Gnuplot</title><path stroke="rgb(0,0,0)"/><use href='"'#a'"'/>'
+printf "${CUT-${end-</svg>\\n}}"
 END
 chmod +x "$tmp/bin/gnuplot"
 with() { PATH=$tmp/bin:$PATH "$report" "$@"; }
@@ -113,10 +115,16 @@ expect 70 'gnuplot failed .status 1.: line 1: it fails' "a script that gnuplot r
     with "$tmp/sweep" --each --plot "$tmp/x.svg"
 check "leaves no file" test ! -e "$tmp/x.svg"
 mv "$tmp/sweep/fail" "$tmp/sweep/b"
+for picture in loss.svg time.png; do
+    cp "$tmp/$picture" "$tmp/before"
+    expect 74 'cut off' "half a picture" env CUT= PATH="$tmp/bin:$PATH" "$report" "$tmp/sweep" --plot "$tmp/$picture"
+    check "leaves the one of before" cmp "$tmp/before" "$tmp/$picture"
+done
 expect 69 'Debian has it in: gnuplot-nox' "no gnuplot" env PATH="$tmp/none" "$report" "$tmp/sweep" --plot "$tmp/x.svg"
 expect 0 '^[|] Transformer ' "beside a page, too" with "$tmp/sweep" --plot "$tmp/loss.svg" --html "$tmp/both.html" --papers
 expect 64 'plot is given twice' "two plots" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --plot "$tmp/y.svg"
 expect 64 'x is of --html and of plots of loss' "an axis over clusters" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --what clusters --x time
+expect 64 'keep is of --plot' "a script of no plot" "$report" "$tmp/sweep" --what length --keep
 expect 64 'band is of' "a band over lengths" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --what length --band sd
 
 # ---- lengths ----
@@ -146,6 +154,9 @@ if [ "$(id -u)" = 0 ] && "${other[@]}" test -x "$report" 2>/dev/null; then
     chmod 755 "$tmp" && chmod 000 "$tmp/closed/b"
     expect 0 'closed/b/config.json: .*Permission denied; left out' "a directory that may not be entered" \
         "${other[@]}" "$report" "$tmp/closed"
+    expect 66 'closed/b/sweep.json: .*Permission denied' "or swept into" \
+        "${other[@]}" "$bin/cast_sweep" configs/listops.json train.seed=1,2 --out "$tmp/closed/b"
+    expect 66 'closed/b/below: cannot be looked at: Permission denied' "or looked into" "${other[@]}" "$report" "$tmp/closed/b/below"
 else
     echo "ok - # SKIP not root, or no other user can run it here"
 fi
@@ -163,8 +174,16 @@ check "and its coloured tokens" grep -qF 'srcdoc="<p class=&quot;a&quot;>1 &amp;
 check "escapes names" bash -c "grep -qF 'a|b&amp;c_d%&lt;i&gt;' '$tmp/page.html' && ! grep -qF '<i>' '$tmp/page.html'"
 check "holds curves, their ids apart" grep -q '<svg id="p1-a"><path stroke="currentColor"/><use href=.#p1-a./></svg>' "$tmp/page.html"
 check "config" grep -qF '&quot;clusters&quot;:' "$tmp/page.html"
+cp -r "$tmp/sweep/b" "$tmp/twin"
+cp "$odd/viz_1.png" "$tmp/twin/viz_9.png"
+expect 0 'twin: of the same config and seed as .*left out' "a page of a run and its copy" \
+    with "$tmp/sweep/b" "$tmp/twin" --html "$tmp/copies.html"
+check "leaves its pictures out too" bash -c "! grep -q viz_9 '$tmp/copies.html'"
+expect 0 'viz_9.png' "which it has by itself" bash -c "'$report' '$tmp/twin' --html '$tmp/copies.html' >/dev/null; grep -o viz_9.png '$tmp/copies.html'"
 expect 0 'the page has no curves' "a page without gnuplot" env PATH="$tmp/none" "$report" "$tmp/sweep" --html "$tmp/plain.html"
 check "says why" grep -q 'No curves: .*gnuplot-nox' "$tmp/plain.html"
+expect 74 'cannot be written' "a page that is too large" bash -c "ulimit -f 8; '$report' '$tmp/sweep' --papers --html '$tmp/large.html'"
+check "leaves nothing" test -z "$(find "$tmp" -name 'large*')"
 expect 73 'cannot be created' "a page that cannot be" "$report" "$tmp/sweep" --html "$tmp/nowhere/page.html"
 
 # ---- the real one ----

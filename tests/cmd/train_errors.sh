@@ -19,6 +19,7 @@ whole=$(hash_of "$tmp/run")
 
 expect 64 'which CONFIG' "no config" "$bin/cast_train"
 expect 64 '--nope: no such option' "an unknown option" "${train[@]}" --nope
+expect 64 '[-]threads: no such option' "an option behind one dash" "${train[@]}" -threads 1
 expect 64 '--threads: expected a number' "a number of threads that is none" "${train[@]}" --threads 0
 expect 64 'key=value' "an override without a value" "${train[@]}" train.lr
 expect 66 'nowhere.json' "a missing config" "$bin/cast_train" "$tmp/nowhere.json"
