@@ -17,11 +17,11 @@
  * R_intra is not needed: the gradient of A_sum for a member is <dR, R_intra> = sum_j P_ij (dR_i .
  * V_j), which attend_backward has at hand.
  *
- * A token that no cluster holds (with Top-K about (1 - 1/C)^C of them, a third) gives nobody its
- * value, its key only a score that has no gradient, and gets nothing but summaries. Where that is
- * cheaper (cast_folds) its query, key, value and row of R are not computed: its scores and its
- * output go through tables of cast_fold, S W_q and S W_k [h,C,d] in steps 2 and 3, R_inter W_o in
- * step 8.
+ * A token that no cluster holds (with Top-K and random scores (1 - 1/C)^C of them at full length, a
+ * third) gives nobody its value, its key only a score that has no gradient, and gets nothing but
+ * summaries. Where that is cheaper (cast_folds) its query, key, value and row of R are not
+ * computed: its scores and its output go through tables of cast_fold, S W_q and S W_k [h,C,d] in
+ * steps 2 and 3, R_inter W_o in step 8.
  */
 #include <string.h>
 

@@ -8,8 +8,8 @@
 
 /* *seconds becomes the training time that the last line up to `update` of kind "train" or "save"
  * tells, 0 without one. Lines of later updates, which an earlier process wrote after its last
- * checkpoint, stay and come again: readers take the last line of a step. A missing file is an empty
- * one. */
+ * checkpoint, stay: a line of kind "resume" undoes them for readers (meter.h). A missing file is an
+ * empty one. */
 bool history_seconds(const char *path, int64_t update, double *seconds, Err *err);
 
 #endif
