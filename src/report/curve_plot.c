@@ -87,11 +87,19 @@ static char *legend_of(const Groups *g, const Group *group) {
     return text;
 }
 
-static void plot_axes(FILE *f, int key, CurveAxis axis, bool minutes) {
+/* Of tics up to `end`: 1200, 20k, 1.2M. Without the decimal 1000 and 1200 thousands would both be
+ * 1M. */
+static const char *count_format(double end) {
+    if (end < 1e5) return "%.0f";
+    while (end >= 1000) end /= 1000;
+    return end < 10 ? "%.1s%c" : "%.0s%c";
+}
+
+static void plot_axes(FILE *f, int key, CurveAxis axis, double end, bool minutes) {
     static const char *const names[] = {"update", "hours of training", "tokens"};
     fprintf(f, "set xlabel '%s'\nset ylabel '%s'\n", minutes ? "minutes of training" : names[axis],
             key == RUN_LOSS ? "loss" : "accuracy, %");
-    if (axis != CURVE_TIME) fputs("set format x '%.0s%c'\n", f);
+    if (axis != CURVE_TIME) fprintf(f, "set format x '%s'\n", count_format(end));
     fprintf(f, "set yrange [0<*:*%s]\n", key == RUN_LOSS ? "" : "<100");
     fputs("set xrange [0:*]\nset autoscale xfixmax\n", f);
     fputs("set offsets 0, graph 0.01, graph 0.02, graph 0.02\n", f);
@@ -132,7 +140,7 @@ bool curve_plot(Plot *p, const Groups *g, int key, CurveAxis axis, CurveBand ban
     plot_open(p, WIDTH, height_for(g->n, longest));
     FILE *f = p->f;
     const bool minutes = axis == CURVE_TIME && end < 2;
-    plot_axes(f, key, axis, minutes);
+    plot_axes(f, key, axis, end, minutes);
     print_legend(f, g->n);
     for (int i = 0; i < g->n; i++) {
         data_block(f, "train", i, &l[i].train, minutes ? 60 : 1);

@@ -103,6 +103,7 @@ with() { PATH=$tmp/bin:$PATH "$report" "$@"; }
 check "a plot" with "$tmp/sweep" --plot "$tmp/loss.svg" --keep
 check "is what gnuplot drew" grep -q '<svg id="a">' "$tmp/loss.svg"
 check "from a script with mean and band" grep -qE '^5 2.85 2.85 2.85$' "$tmp/loss.svg.gnuplot"
+check "every update told apart on its axis" grep -qx "set format x '%.0f'" "$tmp/loss.svg.gnuplot"
 check "and a name for each line" grep -q 'title "clusters 4 (3 runs)"' "$tmp/loss.svg.gnuplot"
 check "over time" with "$tmp/sweep" --plot "$tmp/time.png" --what accuracy --x time --band sd --keep
 check "in minutes, to PNG" grep -q 'minutes of training' "$tmp/time.png.gnuplot"
