@@ -379,7 +379,7 @@ static void intra_forward(Scratch *t, const Cast *s, const Saved *v, const AttnC
         for (int r = 0; r < t->pack.n; r++) {
             real *out = call->R + (size_t)list[r] * (size_t)d + head * e;
             const real *o = t->pack.o + (size_t)r * (size_t)d + head * e;
-            EACH_VEC(e, vec_add_scaled(out + i, o + i, weight[r], left));
+            EACH_VEC(i, left, e, vec_add_scaled(out + i, o + i, weight[r], left));
         }
     }
 }

@@ -261,7 +261,7 @@ static void put_output(const Pass *p, const Doc *doc, int layer, real *out, cons
         const size_t at = (size_t)tokens[j] * (size_t)d;
         const real *base = residual + at;
         drop_token(p, doc, layer, y, tokens[j]);
-        EACH_VEC(d,
+        EACH_VEC(i, left, d,
                  vec_store(out + at + i, vec_load(base + i, left) + vec_load(y + i, left), left));
     }
 }

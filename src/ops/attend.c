@@ -57,7 +57,7 @@ static void gather(const AttendPack *p, real *restrict dst, const real *restrict
     const size_t d = (size_t)p->d;
     for (int r = 0; r < p->n; r++) {
         const real *row = src + (size_t)(idx ? idx[r] : r) * d;
-        EACH_VEC(p->d, scaled(dst + (size_t)r * d + i, row + i, scale, left));
+        EACH_VEC(i, left, p->d, scaled(dst + (size_t)r * d + i, row + i, scale, left));
     }
     memset(dst + (size_t)p->n * d, 0, (size_t)(p->np - p->n) * d * sizeof *dst);
 }
@@ -67,7 +67,7 @@ static void scatter(const AttendPack *p, real *restrict dst, const real *restric
     const size_t d = (size_t)p->d;
     for (int r = 0; r < p->n; r++) {
         real *row = dst + (size_t)(idx ? idx[r] : r) * d;
-        EACH_VEC(p->d, vec_add_scaled(row + i, src + (size_t)r * d + i, scale, left));
+        EACH_VEC(i, left, p->d, vec_add_scaled(row + i, src + (size_t)r * d + i, scale, left));
     }
 }
 

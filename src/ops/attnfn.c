@@ -7,7 +7,7 @@
 
 static void softmax(real *y, const real *x, int n) {
     const real scale = 1 / vmath_exp_sum(y, x, vmath_max(x, n), n);
-    EACH_VEC(n, vec_store(y + i, scale * vec_load(y + i, left), left));
+    EACH_VEC(i, left, n, vec_store(y + i, scale * vec_load(y + i, left), left));
 }
 
 void attnfn_forward(AttnFn f, real *y, const real *x, int R, int n) {
@@ -34,7 +34,7 @@ void attnfn_backward(AttnFn f, real *dx, const real *dy, const real *y, const re
             continue;
         }
         const real dot = vec_dot(dy + at, y + at, n);
-        EACH_VEC(n, softmax_grad(dx + at + i, dy + at + i, y + at + i, dot, left));
+        EACH_VEC(i, left, n, softmax_grad(dx + at + i, dy + at + i, y + at + i, dot, left));
     }
 }
 
@@ -66,7 +66,8 @@ void attnfn_columns(AttnFn f, real *y, const real *x, const real *factor, int ld
     const size_t stride = (size_t)ld;
     const int whole = (n + VEC - 1) / VEC * VEC;
     if (f == ATTN_SOFTMAX) {
-        EACH_STRIP(whole, softmax_strip(y + i, x + i, factor + i, stride, R, vectors));
+        EACH_STRIP(i, vectors, left, whole,
+                   softmax_strip(y + i, x + i, factor + i, stride, R, vectors));
         return;
     }
     for (int i = 0; i < n; i += VEC)

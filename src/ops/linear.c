@@ -25,8 +25,9 @@ void linear_forward(real *y, int ldy, const real *x, int ldx, const real *wt, co
         const size_t at = (size_t)r0 * (size_t)ldy;
         gemm_nn(y + at, ldy, x + (size_t)r0 * (size_t)ldx, ldx, wt, out, n, out, in, false);
         if (b)
-            EACH_STRIP(out, add_strip(y + at + i, (size_t)ldy, b + i, base ? base + at + i : NULL,
-                                      n, vectors, left));
+            EACH_STRIP(i, vectors, left, out,
+                       add_strip(y + at + i, (size_t)ldy, b + i, base ? base + at + i : NULL, n,
+                                 vectors, left));
     }
 }
 
@@ -44,7 +45,8 @@ static inline void bias_strip(real *db, const real *dy, size_t lddy, int rows, c
 }
 
 void linear_backward_bias(real *db, const real *dy, int lddy, int rows, int out) {
-    EACH_STRIP(out, bias_strip(db + i, dy + i, (size_t)lddy, rows, vectors, left));
+    EACH_STRIP(i, vectors, left, out,
+               bias_strip(db + i, dy + i, (size_t)lddy, rows, vectors, left));
 }
 
 void linear_backward_weight(real *dw, real *db, const real *dy, int lddy, const real *x, int ldx,

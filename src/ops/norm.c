@@ -24,9 +24,9 @@ void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const rea
     for (int r = 0; r < rows; r++) {
         const real *xr = row_of(x, r, d);
         Vec sum = {0}, squares = {0};
-        EACH_VEC(d, sum += vec_load(xr + i, left));
+        EACH_VEC(i, left, d, sum += vec_load(xr + i, left));
         mean[r] = vec_sum(sum) * share;
-        EACH_VEC(d, squares += squared_distance(xr + i, mean[r], left));
+        EACH_VEC(i, left, d, squares += squared_distance(xr + i, mean[r], left));
         rstd[r] = 1 / REAL_SQRT(vec_sum(squares) * share + eps);
     }
     layernorm_again(y, mean, rstd, x, g, b, rows, d);
@@ -37,7 +37,7 @@ void layernorm_again(real *y, const real *mean, const real *rstd, const real *x,
     for (int r = 0; r < rows; r++) {
         const real *xr = row_of(x, r, d), m = mean[r], s = rstd[r];
         real *yr = y + (size_t)r * (size_t)d;
-        EACH_VEC(d, normalise(yr + i, xr + i, m, s, g + i, b + i, left));
+        EACH_VEC(i, left, d, normalise(yr + i, xr + i, m, s, g + i, b + i, left));
     }
 }
 
@@ -68,9 +68,10 @@ void layernorm_backward(real *dx, real *dg, real *db, const real *dy, const real
         const real *xr = row_of(x, r, d), *dyr = row_of(dy, r, d), m = mean[r], s = rstd[r];
         real *dxr = dx + (size_t)r * (size_t)d;
         RowSums sums = {{0}, {0}};
-        EACH_VEC(d, layernorm_sums(&sums, dg + i, db + i, dyr + i, xr + i, m, s, g + i, left));
+        EACH_VEC(i, left, d,
+                 layernorm_sums(&sums, dg + i, db + i, dyr + i, xr + i, m, s, g + i, left));
         const real mu = vec_sum(sums.u) / (real)d, mux = vec_sum(sums.ux) / (real)d;
-        EACH_VEC(d, layernorm_input(dxr + i, dyr + i, xr + i, m, s, g + i, mu, mux, left));
+        EACH_VEC(i, left, d, layernorm_input(dxr + i, dyr + i, xr + i, m, s, g + i, mu, mux, left));
     }
 }
 
@@ -80,7 +81,7 @@ void scalenorm_forward(real *y, real *inv, const real *x, real g, real eps, int 
         real *yr = y + (size_t)r * (size_t)d;
         const real norm = REAL_SQRT(vec_dot(xr, xr, d));
         const real s = 1 / (norm > eps ? norm : eps);
-        EACH_VEC(d, vec_store(yr + i, g * s * vec_load(xr + i, left), left));
+        EACH_VEC(i, left, d, vec_store(yr + i, g * s * vec_load(xr + i, left), left));
         inv[r] = s;
     }
 }
@@ -101,7 +102,7 @@ void scalenorm_backward(real *dx, real *dg, const real *dy, const real *x, const
         const real dot = vec_dot(dyr, xr, d);
         sum += (double)(dot * s);
         const real along = s < 1 / eps ? dot * s * s : 0; /* at 1 / eps the norm was clamped */
-        EACH_VEC(d, scalenorm_input(dxr + i, dyr + i, xr + i, g * s, along, left));
+        EACH_VEC(i, left, d, scalenorm_input(dxr + i, dyr + i, xr + i, g * s, along, left));
     }
     *dg += (real)sum;
 }
@@ -126,7 +127,8 @@ static inline void moments_strip(real *mean, real *squares, const real *x, int r
 }
 
 void batchnorm_moments(real *mean, real *squares, const real *x, int rows, int d) {
-    EACH_STRIP(d, moments_strip(mean + i, squares + i, x + i, rows, (size_t)d, vectors, left));
+    EACH_STRIP(i, vectors, left, d,
+               moments_strip(mean + i, squares + i, x + i, rows, (size_t)d, vectors, left));
 }
 
 typedef struct BatchStrip {
@@ -155,8 +157,9 @@ static inline void apply_strip(real *y, const real *x, BatchStrip s, const real 
 void batchnorm_apply(real *y, const real *x, const real *mean, const real *rstd, const real *g,
                      const real *b, int rows, int d) {
     const size_t end = (size_t)rows * (size_t)d;
-    EACH_STRIP(d, apply_strip(y + i, x + i, batch_strip(mean + i, rstd + i, g + i, vectors, left),
-                              b + i, end, (size_t)d, vectors, left));
+    EACH_STRIP(i, vectors, left, d,
+               apply_strip(y + i, x + i, batch_strip(mean + i, rstd + i, g + i, vectors, left),
+                           b + i, end, (size_t)d, vectors, left));
 }
 
 static inline void backward_strip(real *dx, real *dg, real *db, const real *dy, const real *x,
@@ -178,9 +181,10 @@ static inline void backward_strip(real *dx, real *dg, real *db, const real *dy, 
 void batchnorm_backward(real *dx, real *dg, real *db, const real *dy, const real *x,
                         const real *mean, const real *rstd, const real *g, int rows, int d) {
     const size_t end = (size_t)rows * (size_t)d;
-    EACH_STRIP(d, backward_strip(dx + i, dg + i, db + i, dy + i, x + i,
-                                 batch_strip(mean + i, rstd + i, g + i, vectors, left), end,
-                                 (size_t)d, vectors, left));
+    EACH_STRIP(i, vectors, left, d,
+               backward_strip(dx + i, dg + i, db + i, dy + i, x + i,
+                              batch_strip(mean + i, rstd + i, g + i, vectors, left), end, (size_t)d,
+                              vectors, left));
 }
 
 static inline void finish_strip(real *dx, const real *x, BatchStrip s, const real *dg,
@@ -199,6 +203,7 @@ void batchnorm_finish(real *dx, const real *x, const real *mean, const real *rst
                       const real *dg, const real *db, double population, int rows, int d) {
     const real share = (real)(1 / population);
     const size_t end = (size_t)rows * (size_t)d;
-    EACH_STRIP(d, finish_strip(dx + i, x + i, batch_strip(mean + i, rstd + i, g + i, vectors, left),
-                               dg + i, db + i, share, end, (size_t)d, vectors, left));
+    EACH_STRIP(i, vectors, left, d,
+               finish_strip(dx + i, x + i, batch_strip(mean + i, rstd + i, g + i, vectors, left),
+                            dg + i, db + i, share, end, (size_t)d, vectors, left));
 }

@@ -30,8 +30,9 @@ typedef uint64_t VecBits __attribute__((vector_size(VEC_BYTES)));
 typedef uint32_t VecBits __attribute__((vector_size(VEC_BYTES)));
 #endif
 
-/* BODY for all vectors of n elements: i is the first element, left how many there are of VEC. */
-#define EACH_VEC(n, BODY)                                                                          \
+/* BODY for all vectors of n elements; the caller names its variables: i the first element, left how
+ * many there are, VEC or, in the last vector, fewer. */
+#define EACH_VEC(i, left, n, BODY)                                                                 \
     do {                                                                                           \
         int i = 0;                                                                                 \
         for (const int left = VEC; i + left <= (n); i += left) BODY;                               \
@@ -41,11 +42,12 @@ typedef uint32_t VecBits __attribute__((vector_size(VEC_BYTES)));
         }                                                                                          \
     } while (0)
 
-/* BODY for all columns of an array, n of them, in strips: i is the first column of a strip, which
- * is `vectors` wide, STRIP at most; the last may be one vector with `left` columns. What belongs to
- * columns stays in registers down a strip, and its rows come from memory in long pieces. */
+/* BODY for all columns of an array, n of them, in strips; the caller names its variables: i the
+ * first column of a strip, which is `vectors` wide, STRIP at most; the last may be one vector with
+ * `left` columns. What belongs to columns stays in registers down a strip, and its rows come from
+ * memory in long pieces. */
 enum { STRIP = 4 };
-#define EACH_STRIP(n, BODY)                                                                        \
+#define EACH_STRIP(i, vectors, left, n, BODY)                                                      \
     do {                                                                                           \
         int i = 0;                                                                                 \
         for (const int vectors = STRIP, left = VEC; i + vectors * left <= (n);                     \
@@ -77,7 +79,7 @@ static inline void vec_add_scaled(real *to, const real *from, real scale, int le
 
 /* For rows, which are short: a call of memcpy for each takes longer. */
 static inline void vec_copy(real *to, const real *from, int n) {
-    EACH_VEC(n, vec_store(to + i, vec_load(from + i, left), left));
+    EACH_VEC(i, left, n, vec_store(to + i, vec_load(from + i, left), left));
 }
 
 /* One row of a strip. */
@@ -156,13 +158,13 @@ static inline real vec_top(Vec v) {
 
 static inline real vec_total(const real *x, int n) {
     Vec sum = {0};
-    EACH_VEC(n, sum += vec_load(x + i, left));
+    EACH_VEC(i, left, n, sum += vec_load(x + i, left));
     return vec_sum(sum);
 }
 
 static inline real vec_dot(const real *x, const real *y, int n) {
     Vec sum = {0};
-    EACH_VEC(n, sum += vec_load(x + i, left) * vec_load(y + i, left));
+    EACH_VEC(i, left, n, sum += vec_load(x + i, left) * vec_load(y + i, left));
     return vec_sum(sum);
 }
 

@@ -29,7 +29,7 @@ static inline void softplus1(real *sig, real *up, real *down, const real *x, rea
 }
 
 void vmath_softplus1(real *sig, real *up, real *down, const real *x, real scale, int n) {
-    EACH_VEC(n, softplus1(sig + i, up + i, down + i, x + i, scale, left));
+    EACH_VEC(i, left, n, softplus1(sig + i, up + i, down + i, x + i, scale, left));
 }
 
 static inline Vec exp_shifted(real *y, const real *x, real shift, int left) {
@@ -40,7 +40,7 @@ static inline Vec exp_shifted(real *y, const real *x, real shift, int left) {
 
 real vmath_exp_sum(real *y, const real *x, real shift, int n) {
     Vec sum = {0};
-    EACH_VEC(n, sum += exp_shifted(y + i, x + i, shift, left));
+    EACH_VEC(i, left, n, sum += exp_shifted(y + i, x + i, shift, left));
     return vec_sum(sum);
 }
 
@@ -51,7 +51,7 @@ static inline Vec load_or(const real *x, int left, real other) {
 
 real vmath_max(const real *x, int n) {
     Vec top = vec_all(x[0]);
-    EACH_VEC(n, top = vec_max(top, load_or(x + i, left, x[0])));
+    EACH_VEC(i, left, n, top = vec_max(top, load_or(x + i, left, x[0])));
     return vec_top(top);
 }
 
@@ -126,7 +126,7 @@ static inline void gelu(real *y, const real *x, int left) {
     vec_store(y, v * normal_cdf(v), left);
 }
 
-void vmath_gelu(real *y, const real *x, int n) { EACH_VEC(n, gelu(y + i, x + i, left)); }
+void vmath_gelu(real *y, const real *x, int n) { EACH_VEC(i, left, n, gelu(y + i, x + i, left)); }
 
 static inline void gelu_grad(real *dy, real *y, const real *x, int left) {
     const Vec v = vec_load(x, left), cdf = normal_cdf(v), square = v * v;
@@ -138,7 +138,7 @@ static inline void gelu_grad(real *dy, real *y, const real *x, int left) {
 }
 
 void vmath_gelu_grad(real *dy, real *y, const real *x, int n) {
-    EACH_VEC(n, gelu_grad(dy + i, y + i, x + i, left));
+    EACH_VEC(i, left, n, gelu_grad(dy + i, y + i, x + i, left));
 }
 
 /* ---- the Laplace function ---- */
@@ -163,14 +163,15 @@ static inline __attribute__((always_inline)) Laplace laplace(Vec x) {
 }
 
 void vmath_laplace(real *y, const real *x, int n) {
-    EACH_VEC(n, vec_store(y + i, laplace(vec_load(x + i, left)).value, left));
+    EACH_VEC(i, left, n, vec_store(y + i, laplace(vec_load(x + i, left)).value, left));
 }
 
 void vmath_laplace_grad(real *dx, const real *dy, const real *x, int n) {
-    EACH_VEC(n, vec_store(dx + i,
-                          vec_load(dx + i, left) +
-                              vec_load(dy + i, left) * laplace(vec_load(x + i, left)).slope,
-                          left));
+    EACH_VEC(i, left, n,
+             vec_store(dx + i,
+                       vec_load(dx + i, left) +
+                           vec_load(dy + i, left) * laplace(vec_load(x + i, left)).slope,
+                       left));
 }
 
 static inline __attribute__((always_inline)) Vec laplace_row(real *s, real *dp, real a, int left) {
@@ -183,6 +184,6 @@ static inline __attribute__((always_inline)) Vec laplace_row(real *s, real *dp, 
 
 real vmath_laplace_row(real *restrict s, real *restrict dp, real a, int n) {
     Vec dot = {0};
-    EACH_VEC(n, dot += laplace_row(s + i, dp + i, a, left));
+    EACH_VEC(i, left, n, dot += laplace_row(s + i, dp + i, a, left));
     return vec_sum(dot);
 }
