@@ -8,7 +8,7 @@
 #include "core/lanes.h"
 #include "core/option.h"
 #include "core/version.h"
-#include "report/assess.h"
+#include "train/assess.h"
 #include "train/stop.h"
 
 #define TRY_HELP "; 'cast_eval --help' says more"

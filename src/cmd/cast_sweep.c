@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "core/option.h"
 #include "core/version.h"
-#include "report/sweep.h"
+#include "sweep/sweep.h"
 #include "train/stop.h"
 
 #define TRY_HELP "; 'cast_sweep --help' says more"

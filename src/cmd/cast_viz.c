@@ -10,9 +10,9 @@
 #include "core/log.h"
 #include "core/option.h"
 #include "core/version.h"
-#include "report/cluster_stats.h"
-#include "report/viz.h"
 #include "train/stop.h"
+#include "viz/cluster_stats.h"
+#include "viz/viz.h"
 
 #define TRY_HELP "; 'cast_viz --help' says more"
 

@@ -4,8 +4,8 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "io/text.h"
 #include "report/curve.h"
-#include "report/text.h"
 
 enum { MOST_NAMED = 16, WIDTH = 800, HEIGHT = 440, LEGEND_ROW = 22 };
 

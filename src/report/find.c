@@ -7,7 +7,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
-#include "report/text.h"
+#include "io/text.h"
 
 /* ---- names ---- */
 

@@ -2,7 +2,7 @@
 #ifndef REPORT_FIND_H
 #define REPORT_FIND_H
 
-#include "report/run.h"
+#include "train/run.h"
 
 typedef struct RunSet {
     Run *run;

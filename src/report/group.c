@@ -6,7 +6,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
-#include "report/text.h"
+#include "io/text.h"
 #include "train/config.h"
 
 /* ---- a config as leaves ---- */

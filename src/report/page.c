@@ -6,7 +6,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/version.h"
-#include "report/text.h"
+#include "io/text.h"
 
 /* Black of gnuplot's pictures is the page's foreground, so that they can be read on either ground.
  */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "report/text.h"
+#include "io/text.h"
 
 const char *const paper_tasks[PAPER_TASKS] = {"listops", "text",       "retrieval",
                                               "image",   "pathfinder", "pathx"};

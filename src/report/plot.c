@@ -8,7 +8,7 @@
 
 #include "core/mem.h"
 #include "io/file.h"
-#include "report/text.h"
+#include "io/text.h"
 
 extern char **environ;
 

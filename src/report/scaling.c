@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "io/json.h"
 #include "io/lines.h"
-#include "report/text.h"
+#include "io/text.h"
 
 enum { MECHANISM, TOKENS, SAMPLES, TOKEN_RATE, GFLOPS, PEAK_SHARE, MEMORY, FIELDS };
 /* What our own table, as CSV, has in place of peak_share. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "report/text.h"
+#include "io/text.h"
 
 void table_column(Table *t, const char *title, const char *key, ColumnKind kind, int digits) {
     REQUIRE(t->rows == 0, "columns come before rows");

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "report/made.h"
 #include "report/scaling.h"
+#include "train/made.h"
 
 #define SEED(seed)                                                                                 \
     "{\"task\": \"listops\", \"model\": {\"attention\": {\"clusters\": 4}}, "                      \

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "report/made.h"
 #include "report/papers.h"
 #include "report/results.h"
+#include "train/made.h"
 
 #define CONFIG(task, attention, train)                                                             \
     "{\"task\": \"" task                                                                           \

@@ -5,42 +5,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "report/text.h"
-
-static const char nasty[] = "a|b&c_d%<x>\"y\"\n{$`\\~^#['";
-
-static void becomes(TextWriter *write, const char *s, const char *wanted) {
-    char *text = text_of(write, s);
-    assert_string_equal(text, wanted);
-    mem_free(text);
-}
-
-static void test_escapes(void **state) {
-    (void)state;
-    becomes(text_plain, nasty, "a|b&c_d%<x>\"y\" {$`\\~^#['");
-    becomes(text_markdown, nasty, "a\\|b&amp;c_d%&lt;x&gt;\"y\" {\\$\\`\\\\\\~^#\\['");
-    becomes(text_markdown, "_a_ d_ff *b*", "\\_a\\_ d_ff \\*b\\*");
-    becomes(text_latex, nasty,
-            "a\\textbar{}b\\&c\\_d\\%\\textless{}x\\textgreater{}''y'' \\{\\$`\\textbackslash{}"
-            "\\textasciitilde{}\\textasciicircum{}\\#{[}'");
-    becomes(text_csv, nasty, "\"a|b&c_d%<x>\"\"y\"\" {$`\\~^#['\"");
-    becomes(text_csv, "plain", "plain");
-    becomes(text_csv, "a,b", "\"a,b\"");
-    becomes(text_html, nasty, "a|b&amp;c_d%&lt;x&gt;&quot;y&quot; {$`\\~^#[&#39;");
-    becomes(text_gnuplot, "a'b\"c`d\\e@f\n", "\"a\\047b\\042c\\140d\\134e\\100f \"");
-}
-
-static void test_other_bytes(void **state) {
-    (void)state;
-    becomes(text_html, "\xc3\xa9\xff\x1b[0m", "\xc3\xa9\xef\xbf\xbd [0m");
-    becomes(text_plain, "", "");
-    assert_int_equal(text_width("\xc3\xa9\xff"), 2);
-}
+#include "io/text.h"
 
 static Table sample(void) {
     Table t = {0};
@@ -115,8 +84,6 @@ static void test_numbers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_other_bytes),
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_numbers),
     };

@@ -1,0 +1,173 @@
+#include "io/text.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "io/json.h"
+
+/* The next character of s, which has at least one, into `c`, made harmless; returns what is behind.
+ */
+static const char *next(const char *s, char c[5]) {
+    const int n = utf8_length(s, strlen(s));
+    if (n == 0) {
+        memcpy(c, "\xef\xbf\xbd", 4);
+        return s + 1;
+    }
+    memcpy(c, s, (size_t)n);
+    c[n] = '\0';
+    if (n == 1 && ((unsigned char)*s < 0x20 || *s == 0x7f)) c[0] = ' ';
+    return s + n;
+}
+
+/* What to write instead of a character; NULL: itself. `before`, `behind`: its neighbours, or 0. */
+typedef const char *Replace(char c, char before, char behind);
+
+static void write_with(FILE *f, const char *s, Replace *replace) {
+    char c[5], before = '\0';
+    while (*s) {
+        s = next(s, c);
+        const char *instead = c[1] ? NULL : replace(c[0], before, *s);
+        fputs(instead ? instead : c, f);
+        before = c[0];
+    }
+}
+
+static const char *nothing(char c, char before, char behind) {
+    (void)c, (void)before, (void)behind;
+    return NULL;
+}
+
+void text_plain(FILE *f, const char *s) { write_with(f, s, nothing); }
+
+/* An underscore inside a word begins no emphasis, and d_ff is to stay readable. */
+static const char *for_markdown(char c, char before, char behind) {
+    switch (c) {
+    case '|': return "\\|";
+    case '\\': return "\\\\";
+    case '`': return "\\`";
+    case '*': return "\\*";
+    case '[': return "\\[";
+    case ']': return "\\]";
+    case '~': return "\\~";
+    case '$': return "\\$";
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '_':
+        return isalnum((unsigned char)before) && isalnum((unsigned char)behind) ? NULL : "\\_";
+    default: return NULL;
+    }
+}
+
+void text_markdown(FILE *f, const char *s) { write_with(f, s, for_markdown); }
+
+static const char *for_latex(char c, char before, char behind) {
+    (void)before, (void)behind;
+    switch (c) {
+    case '\\': return "\\textbackslash{}";
+    case '~': return "\\textasciitilde{}";
+    case '^': return "\\textasciicircum{}";
+    case '<': return "\\textless{}";
+    case '>': return "\\textgreater{}";
+    case '|': return "\\textbar{}";
+    case '"': return "''"; /* \\textquotedbl asks for a font encoding */
+    case '&': return "\\&";
+    case '%': return "\\%";
+    case '$': return "\\$";
+    case '#': return "\\#";
+    case '_': return "\\_";
+    case '{': return "\\{";
+    case '}': return "\\}";
+    case '[': return "{[}"; /* behind a line's \\ it would begin an argument */
+    default: return NULL;
+    }
+}
+
+void text_latex(FILE *f, const char *s) { write_with(f, s, for_latex); }
+
+static const char *for_csv(char c, char before, char behind) {
+    (void)before, (void)behind;
+    return c == '"' ? "\"\"" : NULL;
+}
+
+void text_csv(FILE *f, const char *s) {
+    const bool quoted = strpbrk(s, ",\"\r\n") || *s == ' ';
+    if (quoted) fputc('"', f);
+    write_with(f, s, for_csv);
+    if (quoted) fputc('"', f);
+}
+
+static const char *for_html(char c, char before, char behind) {
+    (void)before, (void)behind;
+    switch (c) {
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    default: return NULL;
+    }
+}
+
+void text_html(FILE *f, const char *s) { write_with(f, s, for_html); }
+
+/* In double quotes, since doubled single quotes are not read well everywhere; what means something
+ * there as octal numbers: backquotes would run a shell. */
+static const char *for_gnuplot(char c, char before, char behind) {
+    (void)before, (void)behind;
+    switch (c) {
+    case '"': return "\\042";
+    case '\'': return "\\047";
+    case '`': return "\\140";
+    case '\\': return "\\134";
+    case '@': return "\\100";
+    default: return NULL;
+    }
+}
+
+void text_gnuplot(FILE *f, const char *s) {
+    fputc('"', f);
+    write_with(f, s, for_gnuplot);
+    fputc('"', f);
+}
+
+FILE *text_stream(char **text, size_t *size) {
+    FILE *f = open_memstream(text, size);
+    REQUIRE(f, "out of memory");
+    return f;
+}
+
+char *text_of(TextWriter *write, const char *s) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = text_stream(&text, &size);
+    write(f, s);
+    fclose(f);
+    return text;
+}
+
+char *text_format(const char *fmt, ...) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = text_stream(&text, &size);
+    va_list ap;
+    va_start(ap, fmt);
+    vfprintf(f, fmt, ap);
+    va_end(ap);
+    fclose(f);
+    return text;
+}
+
+bool text_ends(const char *s, const char *end) {
+    const size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+int text_width(const char *s) {
+    char c[5];
+    int n = 0;
+    for (; *s; n++) s = next(s, c);
+    return n;
+}

@@ -1,0 +1,33 @@
+/* Text made safe for what it is put into. Control characters become spaces, bytes that are not
+ * UTF-8 U+FFFD, so that a name from a file system can be written anywhere. */
+#ifndef IO_TEXT_H
+#define IO_TEXT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef void TextWriter(FILE *f, const char *s);
+
+void text_plain(FILE *f, const char *s);
+/* Of GitHub's Markdown, within a table too. */
+void text_markdown(FILE *f, const char *s);
+void text_latex(FILE *f, const char *s);
+/* A field of RFC 4180, quoted where it must be. */
+void text_csv(FILE *f, const char *s);
+/* Also within a quoted attribute. */
+void text_html(FILE *f, const char *s);
+/* A string literal of gnuplot, its quotes included, which substitutes nothing. */
+void text_gnuplot(FILE *f, const char *s);
+
+/* What the writer makes of s, to be freed with mem_free. */
+char *text_of(TextWriter *write, const char *s);
+/* Like printf, to be freed with mem_free. */
+char *text_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Whether s ends in `end`. */
+bool text_ends(const char *s, const char *end);
+/* Characters, not bytes, of what text_plain writes. */
+int text_width(const char *s);
+/* open_memstream; out of memory ends the program. */
+FILE *text_stream(char **text, size_t *size);
+
+#endif

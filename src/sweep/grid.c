@@ -1,0 +1,260 @@
+#include "sweep/grid.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "core/mem.h"
+#include "core/option.h"
+#include "io/json.h"
+#include "io/text.h"
+
+enum { MOST_SEED = 2147483647, VALUE_SHOWN = 48, NAME_SHOWN = 200 };
+
+/* ---- values ---- */
+
+/* One form of a value, to be freed. What is not JSON is a string, as in json_override. */
+static char *one_form(const char *value) {
+    Err ignored;
+    cJSON *v = json_parse(value, strlen(value), JSON_MAX_BYTES, JSON_MAX_DEPTH, "", &ignored);
+    char *printed = v && !cJSON_IsString(v) ? cJSON_PrintUnformatted(v) : NULL;
+    char *text = mem_strdup(printed ? printed : v ? v->valuestring : value);
+    cJSON_free(printed);
+    cJSON_Delete(v);
+    return text;
+}
+
+/* Adds the value, `size` bytes at `value`, unless it is there. */
+static void add_value(GridKey *k, const char *value, size_t size) {
+    const size_t n = strlen(k->key);
+    char *assignment = mem_alloc(n + size + 2, 1);
+    memcpy(assignment, k->key, n);
+    assignment[n] = '=';
+    memcpy(assignment + n + 1, value, size);
+    char *text = one_form(assignment + n + 1);
+    for (int i = 0; i < k->n; i++)
+        if (!strcmp(text, k->text[i])) {
+            mem_free(assignment);
+            mem_free(text);
+            return;
+        }
+    k->assignment = mem_grow(k->assignment, (size_t)k->n + 1, sizeof *k->assignment);
+    k->text = mem_grow(k->text, (size_t)k->n + 1, sizeof *k->text);
+    k->assignment[k->n] = assignment;
+    k->text[k->n++] = text;
+}
+
+/* The length of the value that begins here, up to a comma outside of brackets and quotes; -1:
+ * something is not closed. */
+static int value_length(const char *at) {
+    int i = 0, depth = 0;
+    bool quoted = false;
+    for (; at[i] && (quoted || depth > 0 || at[i] != ','); i++) {
+        if (quoted && at[i] == '\\' && at[i + 1])
+            i++;
+        else if (at[i] == '"')
+            quoted = !quoted;
+        else if (!quoted && (at[i] == '[' || at[i] == '{'))
+            depth++;
+        else if (!quoted && (at[i] == ']' || at[i] == '}') && depth > 0)
+            depth--;
+    }
+    return quoted || depth > 0 ? -1 : i;
+}
+
+static bool split(GridKey *k, const char *list, Err *err) {
+    const char *at = list;
+    for (;;) {
+        const int n = value_length(at);
+        if (n < 0)
+            return err_set(err, EX_USAGE, "'%s=%s': a quote, bracket or brace is not closed",
+                           k->key, list);
+        /* A key may be set to nothing at all, as cast_train has it. */
+        if (n == 0 && *list)
+            return err_set(err, EX_USAGE,
+                           "'%s=%s': one of the values is empty; \"\" is an empty "
+                           "text",
+                           k->key, list);
+        add_value(k, at, (size_t)n);
+        if (!at[n]) return true;
+        at += n + 1;
+    }
+}
+
+/* ---- keys ---- */
+
+static GridKey *add_key(Grid *g, const char *key, size_t size, Err *err) {
+    for (int i = 0; i < g->nkeys; i++)
+        if (strlen(g->keys[i].key) == size && !memcmp(g->keys[i].key, key, size)) {
+            err_set(err, EX_USAGE, "'%s' is given twice; several values are written %s=v1,v2",
+                    g->keys[i].key, g->keys[i].key);
+            return NULL;
+        }
+    g->keys = mem_grow(g->keys, (size_t)g->nkeys + 1, sizeof *g->keys);
+    GridKey *k = &g->keys[g->nkeys++];
+    *k = (GridKey){.key = mem_alloc(size + 1, 1)};
+    memcpy(k->key, key, size);
+    return k;
+}
+
+static bool add_list(Grid *g, const char *list, Err *err) {
+    const size_t n = strcspn(list, "=");
+    if (!list[n] || n == 0)
+        return err_set(err, EX_USAGE, "'%s': expected key=value or key=v1,v2,...", list);
+    GridKey *k = add_key(g, list, n, err);
+    if (!k || !split(k, list + n + 1, err)) return false;
+    k->listed = k->named = k->n > 1;
+    return true;
+}
+
+static bool add_range(GridKey *k, char *range, Err *err) {
+    char *dots = strstr(range, "..");
+    int from, to;
+    if (dots) *dots = '\0';
+    if (!option_int("seeds", range, 0, MOST_SEED, &from, err)) return false;
+    to = from;
+    if (dots && !option_int("seeds", dots + 2, from, MOST_SEED, &to, err)) return false;
+    if (to - from >= GRID_MOST_RUNS)
+        return err_set(err, EX_USAGE, "--seeds: more than %d", GRID_MOST_RUNS);
+    for (int64_t seed = from; seed <= to; seed++) {
+        char text[16];
+        const int n = snprintf(text, sizeof text, "%d", (int)seed);
+        add_value(k, text, (size_t)n);
+    }
+    return true;
+}
+
+static bool add_seeds(Grid *g, const char *seeds, Err *err) {
+    GridKey *k = add_key(g, SEED_KEY, strlen(SEED_KEY), err);
+    if (!k) return err_set(err, EX_USAGE, "either --seeds or " SEED_KEY "=..., not both");
+    char *copy = mem_strdup(seeds), *at = copy;
+    bool ok = true;
+    for (char *comma = at; ok && comma; at = comma + 1) {
+        comma = strchr(at, ',');
+        if (comma) *comma = '\0';
+        ok = add_range(k, at, err);
+    }
+    mem_free(copy);
+    g->seeded = k->listed = k->named = true;
+    return ok;
+}
+
+static bool count_runs(Grid *g, Err *err) {
+    g->runs = 1;
+    for (int i = 0; i < g->nkeys; i++) {
+        if (g->runs > GRID_MOST_RUNS / g->keys[i].n)
+            return err_set(err, EX_USAGE, "more than %d runs", GRID_MOST_RUNS);
+        g->runs *= g->keys[i].n;
+    }
+    return true;
+}
+
+bool grid_open(Grid *g, char *const *lists, int count, const char *seeds, Err *err) {
+    *g = (Grid){0};
+    bool ok = true;
+    for (int i = 0; ok && i < count; i++) ok = add_list(g, lists[i], err);
+    if (ok && (!seeds || add_seeds(g, seeds, err)) && count_runs(g, err)) return true;
+    grid_free(g);
+    return false;
+}
+
+void grid_free(Grid *g) {
+    for (int i = 0; i < g->nkeys; i++) {
+        GridKey *k = &g->keys[i];
+        for (int j = 0; j < k->n; j++) {
+            mem_free(k->assignment[j]);
+            mem_free(k->text[j]);
+        }
+        mem_free(k->assignment);
+        mem_free(k->text);
+        mem_free(k->key);
+    }
+    mem_free(g->keys);
+    *g = (Grid){0};
+}
+
+/* ---- runs ---- */
+
+int grid_value(const Grid *g, int run, int key) {
+    const int others = g->nkeys - g->seeded;
+    int below = 1;
+    for (int i = g->seeded && key == others ? 0 : key + 1; i < others; i++) below *= g->keys[i].n;
+    return run / below % g->keys[key].n;
+}
+
+void grid_overrides(const Grid *g, int run, char **overrides) {
+    for (int i = 0; i < g->nkeys; i++) overrides[i] = g->keys[i].assignment[grid_value(g, run, i)];
+}
+
+int grid_plain(const Grid *g, char **overrides) {
+    int n = 0;
+    for (int i = 0; i < g->nkeys; i++)
+        if (!g->keys[i].listed) overrides[n++] = g->keys[i].assignment[0];
+    return n;
+}
+
+/* ---- names ---- */
+
+void grid_name_key(Grid *g, const char *key) {
+    for (int i = 0; i < g->nkeys; i++)
+        if (!strcmp(g->keys[i].key, key)) g->keys[i].named = true;
+}
+
+static bool ends_with(const char *key, const char *end) {
+    const size_t n = strlen(key), m = strlen(end);
+    return n >= m && !strcmp(key + n - m, end) && (n == m || key[n - m - 1] == '.');
+}
+
+/* The shortest end of the key, from a dot on, that no other named key has. */
+static const char *short_key(const Grid *g, int key) {
+    const char *whole = g->keys[key].key, *end = whole + strlen(whole);
+    while (end > whole) {
+        for (end--; end > whole && end[-1] != '.'; end--) continue;
+        bool alone = true;
+        for (int i = 0; i < g->nkeys; i++)
+            if (i != key && g->keys[i].named && ends_with(g->keys[i].key, end)) alone = false;
+        if (alone) break;
+    }
+    return end;
+}
+
+static unsigned hash_of(const char *text) {
+    return (unsigned)crc32(crc32(0, NULL, 0), (const Bytef *)text, (uInt)strlen(text));
+}
+
+/* `text` in safe characters, at most `most` of them; a hash behind where that is not all of it. */
+static int print_safe(char *out, size_t size, const char *text, int most) {
+    int n = 0;
+    bool same = true;
+    for (; text[n] && n < most && (size_t)n + 1 < size; n++) {
+        const unsigned char c = (unsigned char)text[n];
+        const bool safe = c < 0x80 && (isalnum(c) || strchr("._+-", c));
+        out[n] = safe ? (char)c : '_';
+        same = same && safe;
+    }
+    out[n] = '\0';
+    if (same && !text[n]) return n;
+    return n + snprintf(out + n, size - (size_t)n, "@%08x", hash_of(text));
+}
+
+void grid_name(const Grid *g, int run, char name[GRID_NAME_SIZE]) {
+    char *whole = NULL;
+    size_t size = 0;
+    FILE *f = text_stream(&whole, &size);
+    for (int i = 0, n = 0; i < g->nkeys; i++) {
+        const GridKey *k = &g->keys[i];
+        char key[GRID_NAME_SIZE], value[GRID_NAME_SIZE];
+        if (!k->named) continue;
+        print_safe(key, sizeof key, short_key(g, i), VALUE_SHOWN);
+        print_safe(value, sizeof value, k->text[grid_value(g, run, i)], VALUE_SHOWN);
+        fprintf(f, "%s%s=%s", n++ ? "," : "", key, value);
+    }
+    fclose(f);
+    if (size > NAME_SHOWN)
+        snprintf(name, GRID_NAME_SIZE, "%.*s@%08x", NAME_SHOWN, whole, hash_of(whole));
+    else
+        snprintf(name, GRID_NAME_SIZE, "%s", size ? whole : "run");
+    mem_free(whole);
+}

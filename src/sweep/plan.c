@@ -1,0 +1,448 @@
+#include "sweep/plan.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "data/dataset.h"
+#include "io/json.h"
+#include "io/safetensors.h"
+#include "train/config.h"
+#include "train/run.h"
+
+/* Runs that are there already. */
+typedef struct There {
+    struct Known {
+        char *name;
+        cJSON *config;
+    } * run;
+    int n;
+} There;
+
+/* ---- names of files ---- */
+
+static void path_in(const Plan *p, char path[FILE_PATH_MAX], const char *name) {
+    snprintf(path, FILE_PATH_MAX, "%s/%s", p->dir, name);
+}
+
+void plan_run_dir(const Plan *p, int run, char dir[FILE_PATH_MAX]) {
+    path_in(p, dir, p->runs[run].name);
+}
+
+static bool check_name(const Plan *p, Err *err) {
+    enum { BELOW = GRID_NAME_SIZE + 64 };
+    return strlen(p->dir) <= FILE_PATH_MAX - BELOW ||
+           err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", p->dir);
+}
+
+static bool check_no_run(const Plan *p, Err *err) {
+    char path[FILE_PATH_MAX];
+    path_in(p, path, "config.json");
+    return !file_exists(path) || err_set(err, EX_CANTCREAT,
+                                         "%s: is the directory of a run; a sweep has one directory "
+                                         "a run: use another --out",
+                                         p->dir);
+}
+
+/* ---- runs that are there ---- */
+
+static void there_add(There *t, const Plan *p, const char *name) {
+    char path[FILE_PATH_MAX + 300];
+    Err ignored;
+    snprintf(path, sizeof path, "%s/%s/config.json", p->dir, name);
+    /* One that cannot be read is told when a run is to be made there. */
+    cJSON *config = file_exists(path) ? json_read(path, &ignored) : NULL;
+    if (!config) return;
+    config_complete(config);
+    t->run = mem_grow(t->run, (size_t)t->n + 1, sizeof *t->run);
+    t->run[t->n++] = (struct Known){mem_strdup(name), config};
+}
+
+static void there_open(There *t, const Plan *p) {
+    *t = (There){0};
+    DIR *d = opendir(p->dir);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] != '.' && strlen(e->d_name) < GRID_NAME_SIZE) there_add(t, p, e->d_name);
+    if (d) closedir(d);
+}
+
+static void there_close(There *t) {
+    for (int i = 0; i < t->n; i++) {
+        mem_free(t->run[i].name);
+        cJSON_Delete(t->run[i].config);
+    }
+    mem_free(t->run);
+}
+
+static bool equal_at(const cJSON *a, const cJSON *b, const char *key) {
+    const cJSON *x = json_at(a, key), *y = json_at(b, key);
+    return x ? y && cJSON_Compare(x, y, true) : !y;
+}
+
+/* Of what the sweep varies, a key that differs; NULL: none. */
+static const char *other_key(const Plan *p, const cJSON *theirs, const cJSON *ours) {
+    for (int i = 0; i < p->grid.nkeys; i++)
+        if (p->grid.keys[i].named && !equal_at(theirs, ours, p->grid.keys[i].key))
+            return p->grid.keys[i].key;
+    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(p->record, "keys");
+    for (const cJSON *k = keys ? keys->child : NULL; k; k = k->next)
+        if (!equal_at(theirs, ours, k->string)) return k->string;
+    return NULL;
+}
+
+/* Whether a config is that of a run: what may differ in a run that goes on may not where that is
+ * what the sweep varies. */
+static bool same_run(const Plan *p, const cJSON *theirs, const cJSON *ours, const char *where,
+                     Err *err) {
+    if (!config_same(theirs, ours, where, err)) return false;
+    const char *other = other_key(p, theirs, ours);
+    return !other || err_set(err, EX_CONFIG,
+                             "%s holds a run of another %s. Use another --out, or "
+                             "delete it",
+                             where, other);
+}
+
+/* The directory of the run: the one that the grid calls so, or another that has its config. */
+static bool find_dir(Plan *p, int run, const There *t, const cJSON *ours, Err *err) {
+    PlanRun *r = &p->runs[run];
+    char where[FILE_PATH_MAX];
+    grid_name(&p->grid, run, r->name);
+    plan_run_dir(p, run, where);
+    for (int i = 0; i < t->n; i++)
+        if (!strcmp(t->run[i].name, r->name))
+            return same_run(p, t->run[i].config, ours, where, err);
+    for (int i = 0; i < t->n; i++) {
+        Err ignored;
+        const cJSON *theirs = t->run[i].config;
+        /* Of the two conditions the quick one first: most runs differ in what is varied. */
+        if (other_key(p, theirs, ours) || !config_same(theirs, ours, "", &ignored)) continue;
+        snprintf(r->name, sizeof r->name, "%s", t->run[i].name);
+        break;
+    }
+    return true;
+}
+
+/* ---- one run ---- */
+
+/* Of the training split, as far as is known: data may be still to be made. */
+static double examples_of(const Config *c) {
+    enum { SOME = 10000 };
+    char path[FILE_PATH_MAX];
+    StFile f;
+    Err ignored;
+    double n = SOME;
+    if (!dataset_path(path, c->data_dir, SPLIT_TRAIN, &ignored) || !file_exists(path) ||
+        !st_open(&f, path, &ignored))
+        return n;
+    const StTensor *labels = st_find(&f, "labels");
+    if (labels && labels->ndim == 1) n = (double)labels->shape[0];
+    st_close(&f);
+    return n;
+}
+
+/* Documents at their greatest length: what counts is how runs compare. */
+static double work_of(const Config *c) {
+    const double usual_flops = 1e11; /* a second, for those that have a time instead */
+    const TrainConf *t = &c->train;
+    if (t->minutes > 0) return t->minutes * 60 * usual_flops;
+    const double an_update = (double)t->batch * t->accumulate;
+    const double samples =
+        t->steps ? t->steps * an_update : t->epochs * (1 - c->holdout) * examples_of(c);
+    return samples * c->model.task.per_example * model_flops(&c->model, c->model.conf.max_length);
+}
+
+/* The share of its training that a run has behind it. */
+static double share_made(const TrainConf *t, const RunLine *l) {
+    const double share = t->minutes > 0 ? l->value[RUN_SECONDS] / (t->minutes * 60)
+                         : t->steps     ? (double)l->step / (double)t->steps
+                                        : l->value[RUN_EPOCH] / (double)t->epochs;
+    return share > 0 ? fmin(share, 1) : 0;
+}
+
+/* How far it is; a run that is to be longer than it was is not done. */
+static bool look_at(Plan *p, int run, const Config *c, Err *err) {
+    PlanRun *r = &p->runs[run];
+    char dir[FILE_PATH_MAX], path[FILE_PATH_MAX + 32];
+    Run there;
+    plan_run_dir(p, run, dir);
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    r->state = PLAN_NEW;
+    if (!file_exists(path)) return true;
+    if (!run_read(&there, dir, false, err)) return false;
+    const bool as_long = equal_at(there.config, c->resolved, "train.steps") &&
+                         equal_at(there.config, c->resolved, "train.epochs") &&
+                         equal_at(there.config, c->resolved, "train.minutes");
+    r->state = as_long && run_done(&there) ? PLAN_DONE : PLAN_BEGUN;
+    const RunLine made = run_made(&there);
+    r->seconds = made.value[RUN_SECONDS];
+    r->made = share_made(&c->train, &made);
+    run_free(&there);
+    return true;
+}
+
+static bool load(const Plan *p, int run, Config *c, Err *err) {
+    char **overrides = mem_alloc((size_t)p->grid.nkeys + 1, sizeof *overrides);
+    grid_overrides(&p->grid, run, overrides);
+    const bool ok = config_load(c, p->config, overrides, p->grid.nkeys, err);
+    mem_free(overrides);
+    return ok;
+}
+
+/* False only for what ends the sweep; `errors` has what ends the run. */
+static bool check_run(Plan *p, int run, const There *t, Err *errors, Err *err) {
+    Config c;
+    bool ok = true;
+    if (!load(p, run, &c, &errors[run])) {
+        grid_name(&p->grid, run, p->runs[run].name);
+        plan_failed(p, run, PLAN_WRONG, errors[run].text);
+    } else {
+        p->runs[run].work = work_of(&c);
+        ok = find_dir(p, run, t, c.resolved, err);
+        if (ok && !look_at(p, run, &c, &errors[run]))
+            plan_failed(p, run, PLAN_WRONG, errors[run].text);
+    }
+    config_free(&c);
+    return ok;
+}
+
+/* ---- all runs ---- */
+
+/* "model.attention" and "model.attention.clusters". */
+static bool within(const char *outer, const char *inner) {
+    const size_t n = strlen(outer);
+    return n > 0 && !strncmp(outer, inner, n) && (inner[n] == '\0' || inner[n] == '.');
+}
+
+static bool blames(const Err *e, const char *key) {
+    return within(e->key, key) || within(key, e->key);
+}
+
+/* A value that no run can have, itself being what is wrong, is misspelt: an error, at once. */
+static bool check_values(const Plan *p, const Err *errors, Err *err) {
+    const Grid *g = &p->grid;
+    for (int k = 0; k < g->nkeys; k++)
+        for (int v = 0; v < g->keys[k].n; v++) {
+            int last = -1, good = 0;
+            for (int run = 0; run < g->runs; run++) {
+                if (grid_value(g, run, k) != v) continue;
+                last = run;
+                good += p->runs[run].state != PLAN_WRONG || !blames(&errors[run], g->keys[k].key);
+            }
+            if (good) continue;
+            *err = errors[last];
+            return false;
+        }
+    return true;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* As no run has the name of another, each has a directory of its own. */
+static bool check_names(const Plan *p, Err *err) {
+    const size_t n = (size_t)p->grid.runs;
+    const char **names = mem_alloc(n, sizeof *names);
+    const char *twice = NULL;
+    for (size_t i = 0; i < n; i++) names[i] = p->runs[i].name;
+    qsort(names, n, sizeof *names, by_name);
+    for (size_t i = 1; i < n; i++)
+        if (!strcmp(names[i - 1], names[i])) twice = names[i];
+    mem_free(names);
+    return !twice || err_set(err, EX_CONFIG,
+                             "%s/%s is the directory of two runs: two combinations "
+                             "are the same. Use another --out",
+                             p->dir, twice);
+}
+
+static bool check_runs(Plan *p, Err *err) {
+    There there;
+    Err *errors = mem_alloc((size_t)p->grid.runs, sizeof *errors);
+    bool ok = true;
+    there_open(&there, p);
+    for (int i = 0; ok && i < p->grid.runs; i++) ok = check_run(p, i, &there, errors, err);
+    there_close(&there);
+    ok = ok && check_values(p, errors, err) && check_names(p, err);
+    if (ok && plan_count(p, PLAN_WRONG) == p->grid.runs) {
+        *err = errors[0];
+        ok = false;
+    }
+    mem_free(errors);
+    return ok;
+}
+
+/* ---- sweep.json ---- */
+
+/* The resolved config of all that is not varied. Where that alone is no config, of the first run
+ * that is one; if none is, the sweep is not one either. */
+static cJSON *find_base(const Plan *p, Err *err) {
+    Config c;
+    Err other;
+    char **plain = mem_alloc((size_t)p->grid.nkeys + 1, sizeof *plain);
+    const int n = grid_plain(&p->grid, plain);
+    bool ok = config_load(&c, p->config, plain, n, err);
+    for (int i = 0; !ok && i < p->grid.runs; i++) {
+        config_free(&c);
+        ok = load(p, i, &c, i ? &other : err);
+    }
+    cJSON *base = ok ? cJSON_Duplicate(c.resolved, true) : NULL;
+    config_free(&c);
+    mem_free(plain);
+    return base;
+}
+
+/* Gives the key the value that it has in `from`, or none. */
+static void replace(cJSON *config, const char *key, const cJSON *from) {
+    char parent[512];
+    const char *dot = strrchr(key, '.'), *name = dot ? dot + 1 : key;
+    snprintf(parent, sizeof parent, "%.*s", dot ? (int)(dot - key) : 0, key);
+    cJSON *object = dot ? json_at(config, parent) : config;
+    const cJSON *value = json_at(from, key);
+    cJSON_DeleteItemFromObjectCaseSensitive(object, name);
+    if (object && value) cJSON_AddItemToObject(object, name, cJSON_Duplicate(value, true));
+}
+
+static void replace_varied(cJSON *config, const Grid *g, const cJSON *record, const cJSON *from) {
+    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(record, "keys");
+    for (int i = 0; i < g->nkeys; i++)
+        if (g->keys[i].listed) replace(config, g->keys[i].key, from);
+    for (const cJSON *k = keys ? keys->child : NULL; k; k = k->next)
+        replace(config, k->string, from);
+    if (cJSON_GetObjectItemCaseSensitive(record, "seeds")) replace(config, SEED_KEY, from);
+}
+
+/* Whether what was swept here before had the same base. A record's base lacks what was varied, but
+ * the mechanism, if that was, says which keys are its own: so it is completed with ours in place.
+ */
+static bool same_base(const Plan *p, const cJSON *base, Err *err) {
+    const cJSON *was = cJSON_GetObjectItemCaseSensitive(p->record, "base");
+    if (!was) return true;
+    cJSON *theirs = cJSON_Duplicate(was, true);
+    replace_varied(theirs, &p->grid, p->record, base);
+    config_complete(theirs);
+    const bool ok = config_same(theirs, base, p->dir, err);
+    cJSON_Delete(theirs);
+    return ok;
+}
+
+static void add_values(cJSON *list, const GridKey *k) {
+    for (int i = 0; i < k->n; i++) {
+        Err ignored;
+        const char *text = strchr(k->assignment[i], '=') + 1;
+        cJSON *v = json_parse(text, strlen(text), JSON_MAX_BYTES, JSON_MAX_DEPTH, "", &ignored);
+        if (!v) v = cJSON_CreateString(text);
+        const cJSON *other = list->child;
+        while (other && !cJSON_Compare(other, v, true)) other = other->next;
+        if (other)
+            cJSON_Delete(v);
+        else
+            cJSON_AddItemToArray(list, v);
+    }
+}
+
+static cJSON *member(cJSON *object, const char *name, cJSON *otherwise) {
+    cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+    if (item)
+        cJSON_Delete(otherwise);
+    else
+        cJSON_AddItemToObject(object, name, item = otherwise);
+    return item;
+}
+
+/* Adds this sweep to what p->record has, and takes over `base`. */
+static void extend_record(Plan *p, cJSON *base) {
+    cJSON *was = cJSON_Duplicate(p->record, true);
+    member(p->record, "config", cJSON_CreateString(p->config));
+    replace_varied(base, &p->grid, p->record, NULL);
+    p->was = cJSON_DetachItemFromObjectCaseSensitive(p->record, "base");
+    cJSON_AddItemToObject(p->record, "base", base);
+    cJSON *keys = member(p->record, "keys", cJSON_CreateObject());
+    for (int i = 0; i < p->grid.nkeys; i++) {
+        const GridKey *k = &p->grid.keys[i];
+        if (!k->named) continue;
+        const bool seeds = p->grid.seeded && i == p->grid.nkeys - 1;
+        add_values(member(seeds ? p->record : keys, seeds ? "seeds" : k->key, cJSON_CreateArray()),
+                   k);
+    }
+    p->recorded = cJSON_Compare(was, p->record, true);
+    cJSON_Delete(was);
+}
+
+static bool bad_record(const char *path, const char *what, Err *err) {
+    return err_set(err, EX_DATAERR, "%s: %s; it is not what cast_sweep writes. Use another --out",
+                   path, what);
+}
+
+/* Into p->record, an empty object where nothing was swept before. */
+static bool read_record(Plan *p, Err *err) {
+    char path[FILE_PATH_MAX];
+    path_in(p, path, "sweep.json");
+    if (!file_exists(path)) {
+        p->record = cJSON_CreateObject();
+        return true;
+    }
+    p->record = json_read(path, err);
+    if (!p->record) {
+        if (err->code == EX_CONFIG) err->code = EX_DATAERR;
+        return false;
+    }
+    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(p->record, "keys"),
+                *seeds = cJSON_GetObjectItemCaseSensitive(p->record, "seeds");
+    if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(p->record, "base")))
+        return bad_record(path, "it has no \"base\"", err);
+    if (keys && !cJSON_IsObject(keys)) return bad_record(path, "\"keys\" is no object", err);
+    if (seeds && !cJSON_IsArray(seeds)) return bad_record(path, "\"seeds\" is no list", err);
+    for (const cJSON *k = keys ? keys->child : NULL; k; k = k->next) {
+        if (!cJSON_IsArray(k)) return bad_record(path, "a key's values are no list", err);
+        grid_name_key(&p->grid, k->string);
+    }
+    if (seeds) grid_name_key(&p->grid, SEED_KEY);
+    return true;
+}
+
+bool plan_record(const Plan *p, Err *err) {
+    char path[FILE_PATH_MAX];
+    path_in(p, path, "sweep.json");
+    return file_make_dirs(p->dir, err) && (p->recorded || json_write(p->record, path, err));
+}
+
+/* ---- the plan ---- */
+
+bool plan_open(Plan *p, const char *config, const char *dir, char *const *lists, int count,
+               const char *seeds, Err *err) {
+    *p = (Plan){.config = config, .dir = dir};
+    if (!grid_open(&p->grid, lists, count, seeds, err)) return false;
+    p->runs = mem_alloc((size_t)p->grid.runs, sizeof *p->runs);
+    cJSON *base = NULL;
+    if (check_name(p, err) && read_record(p, err) && check_no_run(p, err) &&
+        (base = find_base(p, err)) && same_base(p, base, err) && check_runs(p, err)) {
+        extend_record(p, base);
+        return true;
+    }
+    cJSON_Delete(base);
+    plan_close(p);
+    return false;
+}
+
+void plan_close(Plan *p) {
+    for (int i = 0; i < p->grid.runs; i++) mem_free(p->runs[i].why);
+    mem_free(p->runs);
+    cJSON_Delete(p->record);
+    cJSON_Delete(p->was);
+    grid_free(&p->grid);
+    *p = (Plan){0};
+}
+
+void plan_failed(Plan *p, int run, PlanState state, const char *why) {
+    mem_free(p->runs[run].why);
+    p->runs[run].why = mem_strdup(why);
+    p->runs[run].state = state;
+}
+
+int plan_count(const Plan *p, PlanState state) {
+    int n = 0;
+    for (int i = 0; i < p->grid.runs; i++) n += p->runs[i].state == state;
+    return n;
+}

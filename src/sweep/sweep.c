@@ -1,0 +1,314 @@
+#include "sweep/sweep.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/gemm.h"
+#include "core/lanes.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "core/option.h"
+#include "train/config.h"
+#include "train/stop.h"
+#include "train/train.h"
+
+/* How long a sweep waits for a killed one's last run to save and end; and a task of a job for
+ * others that look for sweep.json. */
+static const double lock_seconds = 5, task_lock_seconds = 60;
+
+typedef struct Sweep {
+    const SweepRequest *r;
+    Plan plan;
+    int lock;
+    bool brief; /* the tables were shown */
+} Sweep;
+
+/* ---- the process of a run ---- */
+
+/* The command that makes this run alone, to be freed. */
+static char *alone_command(const Sweep *s, char *const *overrides, const char *dir) {
+    const int n = s->plan.grid.nkeys;
+    char **words = mem_alloc((size_t)n + 4, sizeof *words);
+    words[0] = (char *)"cast_train";
+    words[1] = (char *)s->r->config;
+    memcpy(words + 2, overrides, (size_t)n * sizeof *words);
+    words[n + 2] = (char *)"--out";
+    words[n + 3] = (char *)dir;
+    char *text = option_command(n + 4, words);
+    mem_free(words);
+    return text;
+}
+
+static void place_of(const Sweep *s, int run, MeterAmong *a) {
+    *a = (MeterAmong){.number = run + 1, .count = s->plan.grid.runs};
+    for (int i = 0; i < s->plan.grid.runs; i++) {
+        const PlanRun *r = &s->plan.runs[i];
+        if (i == run)
+            a->own = r->work;
+        else if (r->state == PLAN_DONE || r->state == PLAN_FAILED)
+            a->before += r->work;
+        else
+            a->after += r->work * (1 - r->made);
+    }
+}
+
+static bool train_alone(const Sweep *s, int run, Err *err) {
+    const Grid *g = &s->plan.grid;
+    char **overrides = mem_alloc((size_t)g->nkeys + 1, sizeof *overrides), dir[FILE_PATH_MAX];
+    Config c;
+    TrainEnd end;
+    MeterAmong among;
+    grid_overrides(g, run, overrides);
+    plan_run_dir(&s->plan, run, dir);
+    place_of(s, run, &among);
+    char *command = alone_command(s, overrides, dir);
+    const TrainRequest request = {
+        .dir = dir, .command = command, .brief = s->brief, .among = s->r->only ? NULL : &among};
+    lanes_open(s->r->threads);
+    gemm_open();
+    bool ok = config_load(&c, s->r->config, overrides, g->nkeys, err) &&
+              train_run(&c, &request, &end, err);
+    config_free(&c);
+    mem_free(command);
+    mem_free(overrides);
+    return ok;
+}
+
+/* Never returns: the Err of what went wrong goes to `out`. */
+_Noreturn static void child(const Sweep *s, int run, pid_t parent, int out) {
+    Err err = {0};
+    stop_in_child();
+    /* Who kills the sweep means its run too: it saves and ends. */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(EX_TEMPFAIL);
+    const bool ok = train_alone(s, run, &err);
+    if (!ok && write(out, &err, sizeof err) != sizeof err) err.code = EX_SOFTWARE;
+    fflush(NULL);
+    _exit(ok ? EXIT_SUCCESS : err.code);
+}
+
+/* A signal that only this process got reaches the child by the flag that they share, or, as long as
+ * that does not look at it, by itself. Returns the child's status. */
+static int wait_for(pid_t pid) {
+    const struct timespec a_while = {.tv_nsec = 20000000};
+    bool told = false;
+    int status = 0;
+    for (pid_t got; (got = waitpid(pid, &status, WNOHANG)) == 0 || (got < 0 && errno == EINTR);) {
+        if (stop_asked() && !told && !stop_child_listens()) {
+            kill(pid, SIGTERM);
+            told = true;
+        }
+        nanosleep(&a_while, NULL);
+    }
+    return status;
+}
+
+/* What its Err says, or else what can be said of its end. */
+static bool explain(int status, int in, Err *err) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+    if (read(in, err, sizeof *err) == sizeof *err) return false;
+    if (WIFSIGNALED(status))
+        return err_set(err, EX_SOFTWARE, "ended by signal %d (%s)%s", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)),
+                       WTERMSIG(status) == SIGKILL ? "; out of memory?" : "");
+    return err_set(err, WEXITSTATUS(status), "ended with status %d, for the reason above",
+                   WEXITSTATUS(status));
+}
+
+static bool run_in_child(const Sweep *s, int run, Err *err) {
+    int ends[2];
+    if (pipe(ends) != 0) return err_set(err, EX_OSERR, "no pipe: %s", strerror(errno));
+    stop_no_child();
+    const pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        child(s, run, parent, ends[1]);
+    }
+    const int why = errno;
+    close(ends[1]);
+    bool ok = pid > 0 ? explain(wait_for(pid), ends[0], err)
+                      : err_set(err, EX_OSERR, "no process: %s", strerror(why));
+    close(ends[0]);
+    log_progress_end();
+    return ok;
+}
+
+/* ---- what is told ---- */
+
+/* What is left takes, by the work of the runs that took time; 0: nothing to tell by. */
+static double seconds_left(const Plan *p) {
+    double work = 0, seconds = 0, left = 0;
+    for (int i = 0; i < p->grid.runs; i++) {
+        const PlanRun *r = &p->runs[i];
+        if (r->state == PLAN_NEW || r->state == PLAN_BEGUN) left += r->work * (1 - r->made);
+        if (r->state != PLAN_DONE || !(r->seconds > 0)) continue;
+        work += r->work;
+        seconds += r->seconds;
+    }
+    return work > 0 ? seconds * left / work : 0;
+}
+
+static void tell_plan(const Sweep *s) {
+    static const char *const states[] = {"to be run", "begun", "done", "cannot be run: ", ""};
+    static const PlanState told[] = {PLAN_DONE, PLAN_BEGUN, PLAN_WRONG};
+    const Plan *p = &s->plan;
+    char counts[128] = "";
+    int width = 0;
+    for (int i = 0; i < 3; i++) {
+        const size_t used = strlen(counts);
+        const int n = plan_count(p, told[i]);
+        if (n) snprintf(counts + used, sizeof counts - used, ", %d %.13s", n, states[told[i]]);
+    }
+    log_info("%ssweep%s    %s into %s: %d runs%s", log_style("1"), log_style("0"), p->config,
+             p->dir, p->grid.runs, counts);
+    config_warn_data(p->was, cJSON_GetObjectItemCaseSensitive(p->record, "base"), p->dir);
+    for (int i = 0; i < p->grid.runs; i++)
+        if ((int)strlen(p->runs[i].name) > width) width = (int)strlen(p->runs[i].name);
+    for (int i = 0; i < p->grid.runs; i++) {
+        const PlanRun *r = &p->runs[i];
+        if (s->r->dry_run || r->state == PLAN_WRONG)
+            log_info("%5d    %-*s  %s%s", i + 1, width, r->name, states[r->state],
+                     r->why ? r->why : "");
+    }
+}
+
+static void tell_run(const Sweep *s, int run) {
+    const Plan *p = &s->plan;
+    char left[64] = "", time[32];
+    const double seconds = seconds_left(p);
+    if (seconds > 0)
+        snprintf(left, sizeof left, ", about %s left", format_duration(time, sizeof time, seconds));
+    log_info("%s", "");
+    log_info("%srun %d of %d%s  %s%s", log_style("1"), run + 1, p->grid.runs, log_style("0"),
+             p->runs[run].name, s->r->only ? "" : left);
+}
+
+static void tell_end(const Sweep *s, bool stopped) {
+    const Plan *p = &s->plan;
+    const int done = plan_count(p, PLAN_DONE), failed = plan_count(p, PLAN_FAILED);
+    log_info("%s", "");
+    for (int i = 0; i < p->grid.runs; i++)
+        if (p->runs[i].why && (!s->r->only || s->r->only == i + 1))
+            log_info("%sfailed%s   run %d, %s: %s", log_style("31"), log_style("0"), i + 1,
+                     p->runs[i].name, p->runs[i].why);
+    log_info("%ssweep%s    %s: %d of %d runs are done", log_style("1"), log_style("0"), p->dir,
+             done, p->grid.runs);
+    if (stopped || failed)
+        log_info("%s %s", stopped ? "to go on:" : "to try again what failed:", s->r->command);
+    if (done && !s->r->only) {
+        char *see = option_command(2, (char *[]){(char *)"cast_report", (char *)p->dir});
+        log_info("to see them: %s", see);
+        mem_free(see);
+    }
+}
+
+/* ---- the sweep ---- */
+
+/* False: a signal came, as err says (or nothing, where the run had not begun). */
+static bool make_run(Sweep *s, int run, Err *stopped) {
+    PlanRun *r = &s->plan.runs[run];
+    const double start = clock_seconds();
+    Err err;
+    tell_run(s, run);
+    if (run_in_child(s, run, &err)) {
+        r->seconds += clock_seconds() - start;
+        r->state = PLAN_DONE;
+    } else if (err.code != EX_TEMPFAIL && !(stop_asked() && err.code == EX_SOFTWARE)) {
+        log_warn("run %d of %d failed: %s", run + 1, s->plan.grid.runs, err.text);
+        plan_failed(&s->plan, run, PLAN_FAILED, err.text);
+    } else {
+        r->state = PLAN_BEGUN;
+        if (err.code == EX_TEMPFAIL) *stopped = err;
+        return false;
+    }
+    s->brief = true;
+    return true;
+}
+
+static bool make_runs(Sweep *s, int *failed, Err *err) {
+    const int from = s->r->only ? s->r->only - 1 : 0,
+              to = s->r->only ? s->r->only : s->plan.grid.runs;
+    bool ok = true;
+    *err = (Err){0};
+    stop_share();
+    stop_on_signals();
+    /* Ignored, as some programs leave it to those they start, it would hide how a run ended. */
+    signal(SIGCHLD, SIG_DFL);
+    for (int i = from; ok && i < to; i++) {
+        const PlanState state = s->plan.runs[i].state;
+        if (state != PLAN_NEW && state != PLAN_BEGUN) continue;
+        ok = !stop_asked() && make_run(s, i, err);
+    }
+    tell_end(s, !ok);
+    for (int i = from; i < to; i++)
+        *failed += s->plan.runs[i].state == PLAN_WRONG || s->plan.runs[i].state == PLAN_FAILED;
+    if (!ok && err->code != EX_TEMPFAIL)
+        err_set(err, EX_TEMPFAIL, "%s: stopped", stop_asked() ? stop_asked() : "a signal");
+    return ok;
+}
+
+static bool take_dir(Sweep *s, Err *err) {
+    char path[FILE_PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/lock", s->r->dir) >= (int)sizeof path)
+        return err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", s->r->dir);
+    const double wait = s->r->only ? task_lock_seconds : lock_seconds;
+    return file_make_dirs(s->r->dir, err) && (s->lock = file_lock(path, s->r->dir, wait, err)) >= 0;
+}
+
+static void leave_dir(Sweep *s) {
+    if (s->lock >= 0) close(s->lock);
+    s->lock = -1;
+}
+
+static bool work(Sweep *s, int *failed, Err *err) {
+    const SweepRequest *r = s->r;
+    tell_plan(s);
+    if (r->dry_run) return true;
+    if (!plan_record(&s->plan, err)) return false;
+    if (r->only) leave_dir(s);
+    return r->slurm ? sweep_slurm(&s->plan, r, err) : make_runs(s, failed, err);
+}
+
+/* In the sweep's directory, which is still to be made. */
+static bool script_goes_inside(const SweepRequest *r) {
+    const size_t n = strlen(r->dir);
+    return !file_exists(r->dir) && !strncmp(r->slurm, r->dir, n) &&
+           (r->slurm[n] == '/' || r->dir[n - 1] == '/');
+}
+
+/* Before anything is made. */
+static bool try_script(const SweepRequest *r, Err *err) {
+    AtomicFile a;
+    if (!r->slurm || r->dry_run || script_goes_inside(r)) return true;
+    if (!atomic_open(&a, r->slurm, err)) return false;
+    atomic_abandon(&a);
+    return true;
+}
+
+bool sweep_run(const SweepRequest *r, int *failed, Err *err) {
+    Sweep s = {.r = r, .lock = -1};
+    *failed = 0;
+    bool ok = plan_open(&s.plan, r->config, r->dir, r->lists, r->nlists, r->seeds, err) &&
+              try_script(r, err);
+    if (ok && r->only > s.plan.grid.runs)
+        ok = err_set(err, EX_USAGE, "--only %d: there are %d runs", r->only, s.plan.grid.runs);
+    /* Tasks of a job share the directory: their runs have locks of their own, and only the first
+     * has sweep.json to write. */
+    if (ok && !r->dry_run && !(r->only && s.plan.recorded)) {
+        /* Now that it is known to be one, behind the lock: another may just have come to its end.
+         */
+        plan_close(&s.plan);
+        ok = take_dir(&s, err) &&
+             plan_open(&s.plan, r->config, r->dir, r->lists, r->nlists, r->seeds, err);
+    }
+    ok = ok && work(&s, failed, err);
+    plan_close(&s.plan);
+    leave_dir(&s);
+    return ok;
+}

@@ -1,0 +1,27 @@
+/* A sweep: the runs of a plan, one after the other, each in a process of its own, so that whatever
+ * ends one of them ends it alone. */
+#ifndef SWEEP_SWEEP_H
+#define SWEEP_SWEEP_H
+
+#include "sweep/plan.h"
+
+typedef struct SweepRequest {
+    const char *config, *dir, *seeds;
+    char *const *lists; /* (nlists) "key=v1,v2,..." */
+    int nlists;
+    const char *command; /* that called this program: how to go on */
+    int threads;         /* of a run; 0: as cast_train chooses */
+    int only;            /* run 1, 2, ... alone; 0: all */
+    bool dry_run;        /* print what is to be done, and touch nothing */
+    const char *slurm;   /* write a job script there, and run nothing; NULL: none */
+} SweepRequest;
+
+/* *failed: how many runs failed, or cannot be run. False: EX_TEMPFAIL, a signal came, and the same
+ * sweep goes on from there; else the sweep could not start. */
+bool sweep_run(const SweepRequest *r, int *failed, Err *err);
+
+/* Writes a script for Slurm: an array job with a task a run, each of which calls this program with
+ * --only; a task that is stopped is queued again. EX_CANTCREAT, EX_IOERR. */
+bool sweep_slurm(const Plan *p, const SweepRequest *r, Err *err);
+
+#endif

@@ -1,0 +1,255 @@
+#include "train/assess.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "io/json.h"
+#include "train/evaluate.h"
+#include "train/stop.h"
+
+enum { CLASSES_SHOWN = 12, MISTAKES_SHOWN = 10 };
+
+/* ---- what is collected ---- */
+
+typedef struct Item {
+    int length;
+    bool correct;
+} Item;
+
+typedef struct Collector {
+    Assessment *a;
+    const Trained *t;
+    Item *items; /* (count) */
+    int n;
+    AtomicFile csv; /* f NULL: not wanted */
+    double *p;      /* (K) */
+} Collector;
+
+static void write_row(const Collector *c, const Batch *b, int i) {
+    const int K = c->a->K;
+    const real *logits = b->out.logits + (size_t)i * (size_t)K;
+    double most = (double)logits[0], sum = 0;
+    for (int k = 1; k < K; k++) most = fmax(most, (double)logits[k]);
+    for (int k = 0; k < K; k++) sum += c->p[k] = exp((double)logits[k] - most);
+    fprintf(c->csv.f, "%d,%d,%d", c->n, b->samples[i].label, b->out.predicted[i]);
+    for (int k = 0; k < K; k++) fprintf(c->csv.f, ",%.7g", c->p[k] / sum);
+    fputc('\n', c->csv.f);
+}
+
+static void collect(void *ctx, const Batch *b) {
+    Collector *c = ctx;
+    Assessment *a = c->a;
+    for (int i = 0; i < b->n; i++) {
+        const int label = b->samples[i].label, predicted = b->out.predicted[i];
+        const double length = feed_tokens(&c->t->feed, c->t->split, b->examples[i]);
+        a->labels[label]++;
+        if (a->confusion) a->confusion[(size_t)label * (size_t)a->K + (size_t)predicted]++;
+        if (c->csv.f) write_row(c, b, i);
+        c->items[c->n++] = (Item){(int)length, label == predicted};
+    }
+}
+
+static bool open_csv(Collector *c, const char *path, Err *err) {
+    if (!path) return true;
+    if (file_same(path, c->t->checkpoint))
+        return err_set(err, EX_USAGE, "--predict: %s is the checkpoint itself", path);
+    if (!atomic_open(&c->csv, path, err)) return false;
+    fputs("index,label,predicted", c->csv.f);
+    for (int k = 0; k < c->a->K; k++) fprintf(c->csv.f, ",p%d", k);
+    fputc('\n', c->csv.f);
+    return true;
+}
+
+/* ---- by length ---- */
+
+static int by_length(const void *x, const void *y) {
+    const Item *a = x, *b = y;
+    return (a->length > b->length) - (a->length < b->length);
+}
+
+/* Bins end at the quantiles; equal lengths stay together, so that there may be fewer. */
+static void bin_lengths(Assessment *a, Item *items) {
+    qsort(items, (size_t)a->count, sizeof *items, by_length);
+    if (items[0].length == items[a->count - 1].length) return;
+    for (int i = 0, q = 0; q < ASSESS_BINS; q++) {
+        const int last = (int)((int64_t)a->count * (q + 1) / ASSESS_BINS) - 1;
+        if (last < i) continue;
+        LengthBin *b = &a->bin[a->bins++];
+        *b = (LengthBin){.from = items[i].length, .to = items[last].length};
+        for (; i < a->count && items[i].length <= b->to; i++) {
+            b->count++;
+            b->correct += items[i].correct;
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
+static bool run(Collector *c, Trained *t, Err *err) {
+    const Watch watch = {.batch = collect, .ctx = c};
+    stop_on_signals();
+    const bool done = evaluate(&c->a->score, &t->engine, &t->feed, t->split, "evaluating", &watch);
+    log_progress_end();
+    if (done) return !c->csv.f || atomic_commit(&c->csv, err);
+    return err_set(err, EX_TEMPFAIL, "%s: stopped, nothing is written", stop_asked());
+}
+
+bool assess(Assessment *a, Trained *t, const char *predict, Err *err) {
+    const size_t K = (size_t)t->config.model.task.classes;
+    const size_t count = (size_t)t->feed.examples[t->split];
+    *a = (Assessment){.count = (int)count, .K = (int)K};
+    a->labels = mem_alloc(K, sizeof *a->labels);
+    if (K <= ASSESS_MOST_CLASSES) a->confusion = mem_alloc(K * K, sizeof *a->confusion);
+    Collector c = {.a = a, .t = t};
+    c.items = mem_alloc(count, sizeof *c.items);
+    c.p = mem_alloc(K, sizeof *c.p);
+    const bool ok = open_csv(&c, predict, err) && run(&c, t, err);
+    if (ok) bin_lengths(a, c.items);
+    atomic_abandon(&c.csv);
+    mem_free(c.items);
+    mem_free(c.p);
+    if (!ok) assess_free(a);
+    return ok;
+}
+
+void assess_free(Assessment *a) {
+    mem_free(a->labels);
+    mem_free(a->confusion);
+    *a = (Assessment){0};
+}
+
+/* ---- for people ---- */
+
+static double share(int part, int whole) { return whole ? (double)part / whole : NAN; }
+
+static int at(const Assessment *a, int label, int predicted) {
+    return a->confusion[(size_t)label * (size_t)a->K + (size_t)predicted];
+}
+
+static void print_confusion(FILE *f, const Assessment *a, const Trained *t) {
+    char name[64];
+    int width = 16;
+    for (int k = 0; k < a->K; k++) {
+        const int n = (int)strlen(trained_class(t, k, name, sizeof name));
+        if (n > width) width = n;
+    }
+    fprintf(f, "\nconfusion: a row a label, a column what was predicted\n  %-*s", width, "");
+    for (int k = 0; k < a->K; k++) fprintf(f, " %6d", k);
+    fprintf(f, "    right\n");
+    for (int i = 0; i < a->K; i++) {
+        fprintf(f, "  %-*s", width, trained_class(t, i, name, sizeof name));
+        for (int k = 0; k < a->K; k++) fprintf(f, at(a, i, k) ? " %6d" : "      .", at(a, i, k));
+        if (a->labels[i])
+            fprintf(f, "  %5.1f %%\n", 100 * share(at(a, i, i), a->labels[i]));
+        else
+            fprintf(f, "  none\n");
+    }
+}
+
+/* Of many classes only what is mistaken most often. */
+static void print_mistakes(FILE *f, const Assessment *a, const Trained *t) {
+    char label[64], predicted[64];
+    fprintf(f, "\nmost frequent mistakes of %d classes\n", a->K);
+    for (int n = 0, below = a->count + 1; n < MISTAKES_SHOWN && below > 0;) {
+        int most = 0;
+        for (int i = 0; i < a->K; i++)
+            for (int k = 0; k < a->K; k++)
+                if (i != k && at(a, i, k) < below && at(a, i, k) > most) most = at(a, i, k);
+        for (int i = 0; i < a->K && most; i++)
+            for (int k = 0; k < a->K && n < MISTAKES_SHOWN; k++)
+                if (i != k && at(a, i, k) == most)
+                    n++, fprintf(f, "  %6d  %s taken for %s\n", most,
+                                 trained_class(t, i, label, sizeof label),
+                                 trained_class(t, k, predicted, sizeof predicted));
+        below = most;
+    }
+}
+
+static void print_lengths(FILE *f, const Assessment *a) {
+    fprintf(f, "\nby length: tokens, examples, accuracy\n");
+    for (int i = 0; i < a->bins; i++) {
+        const LengthBin *b = &a->bin[i];
+        fprintf(f, "  %6d to %-6d %8d  %5.1f %%\n", b->from, b->to, b->count,
+                100 * share(b->correct, b->count));
+    }
+}
+
+/* What training measured of the same weights, where that is known. */
+static const RunLine *measured(const Trained *t) {
+    const int which = t->which[0] == 'l' ? RUN_LAST : RUN_BEST;
+    if (!t->run.dir[0] || t->split != SPLIT_TEST || !trained_as_it_was(t)) return NULL;
+    const RunLine *l = &t->run.test[which];
+    return t->run.tested[which] && l->step == t->update ? l : NULL;
+}
+
+static void print_measured(FILE *f, const Assessment *a, const RunLine *l) {
+    char was[64], now[64];
+    snprintf(was, sizeof was, "%.2f %%, loss %.4f", 100 * l->value[RUN_ACCURACY],
+             l->value[RUN_LOSS]);
+    snprintf(now, sizeof now, "%.2f %%, loss %.4f", 100 * a->score.accuracy, a->score.loss);
+    if (!strcmp(was, now))
+        fprintf(f, "as cast_train measured it\n");
+    else
+        fprintf(f, "cast_train measured %s: the data, the program or the machine is another\n",
+                was);
+}
+
+void assess_print(FILE *f, const Assessment *a, const Trained *t) {
+    char name[64];
+    int commonest = 0;
+    trained_print(f, t);
+    for (int k = 1; k < a->K; k++)
+        if (a->labels[k] > a->labels[commonest]) commonest = k;
+    fprintf(f, "\n%s accuracy of %s (update %lld): %.2f %%, loss %.4f, %d examples\n",
+            split_names[t->split], t->which, (long long)t->update, 100 * a->score.accuracy,
+            a->score.loss, a->count);
+    const RunLine *l = measured(t);
+    if (l) print_measured(f, a, l);
+    fprintf(f, "always answering %s would give %.2f %%\n",
+            trained_class(t, commonest, name, sizeof name),
+            100 * share(a->labels[commonest], a->count));
+    if (a->bins) print_lengths(f, a);
+    if (!a->confusion) return;
+    if (a->K <= CLASSES_SHOWN)
+        print_confusion(f, a, t);
+    else
+        print_mistakes(f, a, t);
+}
+
+/* ---- for programs ---- */
+
+static cJSON *lengths_json(const Assessment *a) {
+    cJSON *list = cJSON_CreateArray();
+    for (int i = 0; i < a->bins; i++) {
+        const LengthBin *b = &a->bin[i];
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddNumberToObject(o, "from", b->from);
+        cJSON_AddNumberToObject(o, "to", b->to);
+        cJSON_AddNumberToObject(o, "count", b->count);
+        cJSON_AddNumberToObject(o, "accuracy", share(b->correct, b->count));
+        cJSON_AddItemToArray(list, o);
+    }
+    return list;
+}
+
+void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "checkpoint", t->checkpoint);
+    cJSON_AddStringToObject(o, "which", t->which);
+    cJSON_AddNumberToObject(o, "step", (double)t->update);
+    cJSON_AddStringToObject(o, "split", split_names[t->split]);
+    cJSON_AddNumberToObject(o, "count", a->count);
+    cJSON_AddNumberToObject(o, "accuracy", a->score.accuracy);
+    cJSON_AddNumberToObject(o, "loss", a->score.loss);
+    cJSON_AddItemToObject(o, "labels", cJSON_CreateIntArray(a->labels, a->K));
+    cJSON_AddItemToObject(o, "by_length", lengths_json(a));
+    cJSON *rows = a->confusion ? cJSON_AddArrayToObject(o, "confusion") : NULL;
+    for (int k = 0; k < a->K && rows; k++)
+        cJSON_AddItemToArray(rows,
+                             cJSON_CreateIntArray(a->confusion + (size_t)k * (size_t)a->K, a->K));
+    cJSON_AddItemToObject(o, "config", cJSON_Duplicate(t->config.resolved, true));
+    json_print(f, o);
+    cJSON_Delete(o);
+}

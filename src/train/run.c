@@ -1,0 +1,320 @@
+#include "train/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/mem.h"
+#include "io/json.h"
+
+enum { LINE_MAX_BYTES = 1 << 16 };
+
+static const char *const keys[RUN_KEYS] = {
+    "epoch", "loss", "accuracy", "samples_per_s", "tokens_per_s", "seconds", "rss_mb", "count",
+};
+
+/* ---- lines ---- */
+
+typedef struct Text {
+    const char *at;
+    size_t n;
+} Text;
+
+/* A run that goes back to its checkpoint does the steps after it again: the first lines of these
+ * go. */
+static void add(RunLines *l, const RunLine *line) {
+    while (l->n > 0 && l->line[l->n - 1].step >= line->step) l->n--;
+    if ((l->n & (l->n - 1)) == 0)
+        l->line = mem_grow(l->line, l->n ? 2 * (size_t)l->n : 1, sizeof *line);
+    l->line[l->n++] = *line;
+}
+
+static void drop_after(RunLines *l, int64_t step) {
+    while (l->n > 0 && l->line[l->n - 1].step > step) l->n--;
+}
+
+/* A process begins at a checkpoint: what was reported of later updates is still to come, and tests
+ * as well. */
+static void go_back(Run *r, int64_t step) {
+    drop_after(&r->train, step);
+    drop_after(&r->val, step);
+    for (int i = 0; i < RUN_TESTS; i++) r->tested[i] = false;
+}
+
+static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
+    static const char *const names[RUN_TESTS] = {"last", "best"};
+    const char *which = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "which"));
+    for (int i = 0; i < RUN_TESTS; i++)
+        if (which && !strcmp(which, names[i])) {
+            /* Tests of other weights: the test of the best, which comes second, is still to come.
+             */
+            if (i == RUN_LAST && r->test[i].step != line->step) r->tested[RUN_BEST] = false;
+            r->test[i] = *line;
+            return r->tested[i] = true;
+        }
+    return false;
+}
+
+static bool add_line(Run *r, const cJSON *o) {
+    const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "kind"));
+    const cJSON *step = cJSON_GetObjectItemCaseSensitive(o, "step");
+    if (!kind || !cJSON_IsNumber(step) || !(step->valuedouble >= 0 && step->valuedouble < 1e15))
+        return false;
+    RunLine line = {.step = (int64_t)step->valuedouble};
+    for (int i = 0; i < RUN_KEYS; i++) {
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(o, keys[i]);
+        line.value[i] = cJSON_IsNumber(value) ? value->valuedouble : NAN;
+    }
+    if (!strcmp(kind, "test")) return add_test(r, o, &line);
+    if (!strcmp(kind, "train"))
+        add(&r->train, &line);
+    else if (!strcmp(kind, "val"))
+        add(&r->val, &line);
+    else if (!strcmp(kind, "save") || !strcmp(kind, "resume"))
+        r->mark = line;
+    if (!strcmp(kind, "resume")) go_back(r, line.step);
+    return true; /* kinds of later versions are passed over */
+}
+
+static bool read_line(Run *r, Text t) {
+    Err ignored;
+    cJSON *o = json_parse(t.at, t.n, LINE_MAX_BYTES, JSON_MAX_DEPTH, "metrics", &ignored);
+    const bool ok = o && add_line(r, o);
+    r->unread += !ok;
+    cJSON_Delete(o);
+    return ok;
+}
+
+/* ---- lines of training, quickly ---- */
+
+/* Every line that training writes starts so; nearly all are of training. */
+static const char train_start[] = "{\"kind\": \"train\", ";
+static bool of_training(Text t) {
+    return t.n >= sizeof train_start - 1 && !memcmp(t.at, train_start, sizeof train_start - 1);
+}
+
+/* Behind a plain name in quotes and its colon; NULL: there is none. */
+static const char *scan_name(const char *s, const char *end, Text *name) {
+    if (s == end || *s != '"') return NULL;
+    const char *quote = memchr(s + 1, '"', (size_t)(end - s - 1));
+    if (!quote || end - quote < 4 || memcmp(quote, "\": ", 3) != 0) return NULL;
+    *name = (Text){s + 1, (size_t)(quote - s - 1)};
+    return memchr(name->at, '\\', name->n) ? NULL : quote + 3;
+}
+
+/* A decimal of few digits, as metrics have them: an integer and a power of ten that double holds
+ * exactly give the quotient that strtod gives. NULL: not one of these. */
+static const char *scan_decimal(const char *s, double *value) {
+    static const double tens[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    int64_t digits = 0;
+    int n = 0, behind = 0;
+    const bool minus = *s == '-';
+    for (s += minus; *s >= '0' && *s <= '9' && n < 15; n++) digits = 10 * digits + (*s++ - '0');
+    if (*s == '.')
+        for (s++; *s >= '0' && *s <= '9' && n < 15; n++, behind++)
+            digits = 10 * digits + (*s++ - '0');
+    if ((*s >= '0' && *s <= '9') || *s == 'e' || *s == 'E') return NULL;
+    *value = (minus ? -(double)digits : (double)digits) / tens[behind];
+    return s;
+}
+
+/* Behind a number or null. A brace and the line's end are still to come, where strtod stops. */
+static const char *scan_value(const char *s, const char *end, double *value) {
+    char *behind;
+    const bool digit = *s >= '0' && *s <= '9';
+    *value = NAN;
+    if (end - s > 4 && !memcmp(s, "null", 4)) return s + 4;
+    if (!digit && !(*s == '-' && s[1] >= '0' && s[1] <= '9')) return NULL;
+    if (*s == '0' && s[1] != '.' && s[1] != ',' && s[1] != '}') return NULL; /* 0x1, 012 */
+    const char *after = scan_decimal(s, value);
+    if (after) return after;
+    *value = strtod(s, &behind);
+    return isfinite(*value) ? behind : NULL;
+}
+
+static void set_value(RunLine *line, int *next, Text name, double value) {
+    for (int i = 0; i < RUN_KEYS; i++) {
+        const int key = (*next + i) % RUN_KEYS; /* mostly they come in our order */
+        if (strlen(keys[key]) != name.n || memcmp(keys[key], name.at, name.n) != 0) continue;
+        line->value[key] = value;
+        *next = key + 1;
+        return;
+    }
+}
+
+/* Without a tree, which takes four times as long. False: it is not written as training writes it.
+ */
+static bool scan_line(Text t, RunLine *line) {
+    const char *s = t.at + sizeof train_start - 1, *end = t.at + t.n;
+    double step = -1;
+    int next = 0;
+    for (int i = 0; i < RUN_KEYS; i++) line->value[i] = NAN;
+    for (bool more = true; more; s += 2) {
+        Text name;
+        double value;
+        if (!(s = scan_name(s, end, &name)) || !(s = scan_value(s, end, &value))) return false;
+        if (name.n == 4 && !memcmp(name.at, "step", 4))
+            step = value;
+        else
+            set_value(line, &next, name, value);
+        more = end - s > 2 && s[0] == ',' && s[1] == ' ';
+        if (!more && !(end - s == 1 && *s == '}')) return false;
+    }
+    line->step = step >= 0 && step < 1e15 ? (int64_t)step : -1;
+    return line->step >= 0;
+}
+
+static bool read_train_line(Run *r, Text t) {
+    RunLine line;
+    if (!scan_line(t, &line)) return read_line(r, t);
+    add(&r->train, &line);
+    return true;
+}
+
+/* Of lines of training from `first` to t the last that can be read. */
+static void read_last(Run *r, const char *first, Text t) {
+    while (!read_train_line(r, t) && t.at > first) {
+        const char *end = --t.at;
+        while (t.at > first && t.at[-1] != '\n') t.at--;
+        t.n = (size_t)(end - t.at);
+    }
+}
+
+/* A last line without its end is one being written, or torn: it is left out. */
+static void read_lines(Run *r, const FileMap *map, bool curves) {
+    const char *text = (const char *)map->data, *end = text + map->size, *newline, *first = NULL;
+    Text last = {0};
+    for (; (newline = memchr(text, '\n', (size_t)(end - text))); text = newline + 1) {
+        const Text t = {text, (size_t)(newline - text)};
+        const bool training = of_training(t);
+        if (training && !curves) {
+            if (!first) first = t.at;
+            last = t;
+            continue;
+        }
+        if (first) read_last(r, first, last);
+        first = NULL;
+        if (training)
+            read_train_line(r, t);
+        else if (t.n > 0)
+            read_line(r, t);
+    }
+    if (first) read_last(r, first, last);
+    if (text < end) r->unread++;
+}
+
+static bool read_metrics(Run *r, bool curves, Err *err) {
+    char path[FILE_PATH_MAX + 16];
+    FileMap map;
+    snprintf(path, sizeof path, "%s/metrics.jsonl", r->dir);
+    if (file_is_empty(path)) return true;
+    if (!file_map(&map, path, err)) return false;
+    read_lines(r, &map, curves);
+    file_unmap(&map);
+    return true;
+}
+
+/* ---- the directory ---- */
+
+static bool read_object(cJSON **o, const char *dir, const char *name, Err *err) {
+    char path[FILE_PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    *o = json_read(path, err);
+    if (!*o && err->code == EX_CONFIG) err->code = EX_DATAERR;
+    return *o != NULL;
+}
+
+static bool has(const char *dir, const char *name) {
+    char path[FILE_PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return file_exists(path);
+}
+
+bool run_is_there(const char *dir) { return has(dir, "config.json"); }
+
+/* What it tells, people look at alone. */
+static void read_env(Run *r) {
+    Err err;
+    if (has(r->dir, "env.json") && !read_object(&r->env, r->dir, "env.json", &err))
+        log_warn("%s; the run is shown without it", err.text);
+}
+
+bool run_read(Run *r, const char *dir, bool curves, Err *err) {
+    *r = (Run){0};
+    if (snprintf(r->dir, sizeof r->dir, "%s", dir) >= (int)sizeof r->dir)
+        return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", dir);
+    for (size_t n = strlen(r->dir); n > 1 && r->dir[n - 1] == '/';) r->dir[--n] = '\0';
+    if (!file_check_dir(dir, err)) return false;
+    if (!run_is_there(dir))
+        return err_set(err, EX_NOINPUT, "%s: is not a run's directory: it has no config.json", dir);
+    if (!read_object(&r->config, r->dir, "config.json", err) || !read_metrics(r, curves, err)) {
+        run_free(r);
+        return false;
+    }
+    read_env(r);
+    return true;
+}
+
+void run_free(Run *r) {
+    cJSON_Delete(r->config);
+    cJSON_Delete(r->env);
+    mem_free(r->train.line);
+    mem_free(r->val.line);
+    *r = (Run){0};
+}
+
+/* ---- what it says ---- */
+
+const cJSON *run_key(const Run *r, const char *path) { return json_at(r->config, path); }
+
+double run_number(const Run *r, const char *path, double other) {
+    const cJSON *value = run_key(r, path);
+    return cJSON_IsNumber(value) ? value->valuedouble : other;
+}
+
+const RunLine *run_best(const Run *r) {
+    const RunLine *best = NULL;
+    for (int i = 0; i < r->val.n; i++) {
+        const RunLine *l = &r->val.line[i];
+        if (!isfinite(l->value[RUN_LOSS])) continue;
+        const double more = best ? l->value[RUN_ACCURACY] - best->value[RUN_ACCURACY] : 1;
+        if (more > 0 || (more == 0 && l->value[RUN_LOSS] < best->value[RUN_LOSS])) best = l;
+    }
+    return best;
+}
+
+RunLine run_made(const Run *r) {
+    const RunLine *l = r->train.n ? &r->train.line[r->train.n - 1] : &r->mark;
+    return l->step > r->mark.step ? *l : r->mark;
+}
+
+int64_t run_updates(const Run *r) {
+    const double most = 1e15; /* what can be counted; files may say anything */
+    const double steps = run_number(r, "train.steps", 0), epochs = run_number(r, "train.epochs", 0);
+    const RunLine made = run_made(r);
+    if (steps > 0) return (int64_t)fmin(steps, most);
+    if (!(made.value[RUN_EPOCH] > 0 && epochs > 0)) return 0;
+    const double an_epoch = round((double)made.step / made.value[RUN_EPOCH]);
+    return (int64_t)fmin(epochs * an_epoch, most);
+}
+
+/* Its config may give it more time by now than it had. Metrics have nine digits. */
+static bool time_is_up(const Run *r) {
+    const double minutes = run_number(r, "train.minutes", 0), digits = 1e-8;
+    return minutes > 0 && run_made(r).value[RUN_SECONDS] >= minutes * 60 * (1 - digits);
+}
+
+bool run_done(const Run *r) {
+    const int64_t updates = time_is_up(r) ? run_made(r).step : run_updates(r);
+    return r->tested[RUN_LAST] && updates > 0 && r->test[RUN_LAST].step >= updates &&
+           (r->tested[RUN_BEST] || !run_best(r));
+}
+
+double run_samples_per_s(const Run *r) {
+    const RunLine made = run_made(r);
+    const double an_update =
+        run_number(r, "train.batch", NAN) * run_number(r, "train.accumulate", 1);
+    return made.step ? (double)made.step * an_update / made.value[RUN_SECONDS] : NAN;
+}

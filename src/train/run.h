@@ -1,0 +1,72 @@
+/* What a run directory tells (train/rundir.h), its metrics among it (train/meter.h). */
+#ifndef TRAIN_RUN_H
+#define TRAIN_RUN_H
+
+#include <cjson/cJSON.h>
+#include <stdint.h>
+
+#include "io/file.h"
+
+/* The numbers of a line of metrics.jsonl, by their keys there; NaN: the line has it not. */
+enum {
+    RUN_EPOCH,
+    RUN_LOSS,
+    RUN_ACCURACY,
+    RUN_SAMPLES_PER_S,
+    RUN_TOKENS_PER_S,
+    RUN_SECONDS,
+    RUN_RSS_MB,
+    RUN_COUNT,
+    RUN_KEYS
+};
+typedef struct RunLine {
+    int64_t step;
+    double value[RUN_KEYS];
+} RunLine;
+
+typedef struct RunLines {
+    RunLine *line; /* by rising step, of each the last that was written */
+    int n;
+} RunLines;
+
+enum { RUN_LAST, RUN_BEST, RUN_TESTS };
+
+typedef struct Run {
+    char dir[FILE_PATH_MAX];
+    cJSON *config, *env; /* env NULL: not there, or damaged */
+    RunLines train, val;
+    RunLine test[RUN_TESTS]; /* of last.safetensors and best.safetensors */
+    bool tested[RUN_TESTS];
+    RunLine mark; /* the last one of a process: "save" or "resume"; step 0: none */
+    int unread;   /* lines that are not what meter.h describes: a crash tore them, or a hand */
+} Run;
+
+/* `curves`: all lines of training; else the last one before each line of another kind, which is
+ * much faster. A run without metrics is one that has not begun. EX_NOINPUT: no such directory, or
+ * not a run's; EX_DATAERR: its config.json is damaged (a damaged env.json is told, and as if it
+ * were not there). On error nothing is to be freed. */
+bool run_read(Run *r, const char *dir, bool curves, Err *err);
+/* Whether the directory is a run's: it has a config.json. */
+bool run_is_there(const char *dir);
+void run_free(Run *r);
+
+/* A key of the config, "model.attention.clusters"; NULL: it has none of this name. */
+const cJSON *run_key(const Run *r, const char *path);
+/* A number among them, or `other`. */
+double run_number(const Run *r, const char *path, double other);
+
+/* The line of validation with the highest accuracy (of equal ones the lowest loss) among those with
+ * a finite loss, as training chooses best.safetensors; NULL: none. */
+const RunLine *run_best(const Run *r);
+
+/* How far training is: step, and of the values epoch and seconds. Step 0: nothing is reported. */
+RunLine run_made(const Run *r);
+/* The updates of the whole training, or the most that a time may end. 0: not known yet, of a run in
+ * epochs that has written nothing. */
+int64_t run_updates(const Run *r);
+/* Whether it came to its end, both final tests included. */
+bool run_done(const Run *r);
+/* Training samples in a second, over the whole run; NaN: not known. */
+double run_samples_per_s(const Run *r);
+
+#endif

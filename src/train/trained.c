@@ -1,0 +1,281 @@
+#include "train/trained.h"
+
+#include <string.h>
+
+#include "io/json.h"
+#include "train/state.h"
+
+static const cJSON *key(const cJSON *o, const char *name) {
+    return cJSON_GetObjectItemCaseSensitive(o, name);
+}
+
+static const char *trained_mechanism(const Trained *t) {
+    const char *type = cJSON_GetStringValue(run_key(&t->run, "model.attention.type"));
+    return type ? type : "another";
+}
+
+static bool other_mechanism(const Trained *t) {
+    return strcmp(trained_mechanism(t), t->config.model.mech->name) != 0;
+}
+
+/* The keys of section "model" that were changed; of another mechanism its name alone, since its
+ * keys are others. */
+static void list_changes(const Trained *t, char *list, size_t size) {
+    const cJSON *now = key(t->config.resolved, "model");
+    cJSON *was = cJSON_Duplicate(key(t->run.config, "model"), true);
+    cJSON *attention = cJSON_GetObjectItemCaseSensitive(was, "attention");
+    for (cJSON *o = other_mechanism(t) && attention ? attention->child : NULL, *next; o; o = next) {
+        next = o->next;
+        if (strcmp(o->string, "type") != 0) cJSON_Delete(cJSON_DetachItemViaPointer(attention, o));
+    }
+    list[0] = '\0';
+    if (was && now) config_differences(was, now, "model", list, size);
+    cJSON_Delete(was);
+}
+
+/* ---- do the weights fit? ---- */
+
+/* Whether a tensor is a mechanism's own, in a block that the model has: all of "attn" but the
+ * projections, which are the block's. */
+static bool of_mechanism(const Model *m, const char *name) {
+    static const char *const shared[] = {"q.", "key.", "v.", "o."};
+    int block = 0, used = 0;
+    if (sscanf(name, "blocks.%d.attn.%n", &block, &used) != 1 || !used) return false;
+    if (block < 0 || block >= m->conf.depth) return false;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        if (!strncmp(name + used, shared[i], strlen(shared[i]))) return false;
+    return true;
+}
+
+static bool does_not_fit(const Trained *t, const char *what, Err *err) {
+    char list[512];
+    const char *task = cJSON_GetStringValue(key(t->run.config, "task"));
+    if (task && strcmp(task, t->config.task->name) != 0)
+        return err_set(err, EX_CONFIG, "%s: %s. It was trained on task \"%s\", not \"%s\"",
+                       t->checkpoint, what, task, t->config.task->name);
+    list_changes(t, list, sizeof list);
+    if (!list[0])
+        return err_set(err, EX_DATAERR, "%s: %s: the file belongs to another model", t->checkpoint,
+                       what);
+    return err_set(err, EX_CONFIG, "%s: %s. To fit these weights, leave %s as trained: %s",
+                   t->checkpoint, what,
+                   strstr(list, "), ") ? "one or more of these keys" : "this key", list);
+}
+
+static bool is_missing(const Trained *t, const Param *p, Err *err) {
+    char what[512], shape[ST_DESCRIBED];
+    const Model *m = &t->config.model;
+    st_describe(shape, DT_F32, p->ndim, p->shape);
+    if (of_mechanism(m, p->name) && other_mechanism(t))
+        return err_set(err, EX_CONFIG,
+                       "%s: tensor '%s' (%s) is not in it: it was trained with %s attention, which "
+                       "has no such weights; %s attention must be trained: cast_train CONFIG "
+                       "model.attention.type=%s",
+                       t->checkpoint, p->name, shape, trained_mechanism(t), m->mech->name,
+                       m->mech->name);
+    snprintf(what, sizeof what, "tensor '%s' (%s) is missing", p->name, shape);
+    return does_not_fit(t, what, err);
+}
+
+static bool check_param(const Trained *t, const StFile *f, const Param *p, Err *err) {
+    const StTensor *x = st_find(f, p->name);
+    if (!x) return is_missing(t, p, err);
+    const Dtype dtype = x->dtype == DT_F64 ? DT_F64 : DT_F32;
+    bool same = x->dtype == dtype && x->ndim == p->ndim;
+    for (int i = 0; same && i < p->ndim; i++) same = x->shape[i] == p->shape[i];
+    if (same) return true;
+    char there[ST_DESCRIBED], wanted[ST_DESCRIBED], what[2 * ST_DESCRIBED + 128];
+    st_describe(there, x->dtype, x->ndim, x->shape);
+    st_describe(wanted, dtype, p->ndim, p->shape);
+    snprintf(what, sizeof what, "tensor '%s' is %s, but this model takes %s", p->name, there,
+             wanted);
+    return does_not_fit(t, what, err);
+}
+
+static bool check_fit(const Trained *t, const StFile *f, Err *err) {
+    const Model *m = &t->config.model;
+    char what[512];
+    for (int i = 0; i < m->params.count; i++)
+        if (!check_param(t, f, &m->params.list[i], err)) return false;
+    for (int i = 0; i < f->ntensors; i++) {
+        const char *name = f->tensors[i].name;
+        if (!strncmp(name, "state.", 6) || params_find(&m->params, name) || of_mechanism(m, name))
+            continue;
+        snprintf(what, sizeof what, "tensor '%.300s' has no place in this model", name);
+        return does_not_fit(t, what, err);
+    }
+    return true;
+}
+
+/* ---- opening ---- */
+
+static bool find_checkpoint(Trained *t, const TrainedRequest *r, Err *err) {
+    char other[FILE_PATH_MAX + 32];
+    t->which = r->last ? "last" : "best";
+    if (snprintf(t->checkpoint, sizeof t->checkpoint, "%s/%s.safetensors", t->run.dir, t->which) >=
+        (int)sizeof t->checkpoint)
+        return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", r->place);
+    if (file_exists(t->checkpoint)) return true;
+    snprintf(other, sizeof other, "%s/last.safetensors", t->run.dir);
+    return err_set(err, EX_NOINPUT, "%s: has no %s.safetensors: %s", t->run.dir, t->which,
+                   !r->last && file_exists(other)
+                       ? "no validation was made yet; --last takes last.safetensors"
+                       : "training has saved nothing there yet");
+}
+
+/* The config that a checkpoint was saved under. */
+static cJSON *config_in(const StFile *f, Err *err) {
+    const char *text = st_meta(f, "config");
+    cJSON *o = NULL;
+    if (!text)
+        err_set(err, EX_DATAERR, "%s: its metadata has no \"config\"", f->path);
+    else if ((o = json_parse(text, strlen(text), JSON_MAX_BYTES, JSON_MAX_DEPTH, f->path, err)) &&
+             !cJSON_IsObject(o)) {
+        err_set(err, EX_DATAERR, "%s: the \"config\" of its metadata is no object", f->path);
+        cJSON_Delete(o);
+        o = NULL;
+    }
+    return o;
+}
+
+/* A checkpoint's config is what was trained; a run's config.json must be the same. */
+static bool take_config(Trained *t, const StFile *f, Err *err) {
+    char list[768] = "";
+    cJSON *saved = config_in(f, err);
+    if (!saved) return false;
+    if (t->run.config) config_differences(saved, t->run.config, "", list, sizeof list);
+    if (list[0])
+        err_set(err, EX_DATAERR,
+                "%s: was saved under another config than %s/config.json: %s: it is not of this run",
+                f->path, t->run.dir, list);
+    if (list[0] || t->run.config)
+        cJSON_Delete(saved);
+    else
+        t->run.config = saved;
+    return !list[0];
+}
+
+static void place(Trained *t) {
+    const Config *c = &t->config;
+    Arena *a = &t->memory;
+    t->w = arena_reals(a, c->model.params.total);
+    feed_place(&t->feed, a);
+    t->feed.batch.out.logits =
+        arena_reals(a, (size_t)c->train.batch * (size_t)c->model.task.classes);
+}
+
+static bool open_data(Trained *t, Err *err) {
+    char way[1024];
+    const Config *c = &t->config;
+    if (feed_open_split(&t->feed, c, t->split, err)) return true;
+    if (err->code != EX_NOINPUT) return false;
+    task_way(c->task, c->data_dir, way, sizeof way);
+    return err_set(err, EX_NOINPUT, "%s. Say where the data is by data.dir=DIR, or make it: %s",
+                   err->text, way);
+}
+
+static bool open_engine(Trained *t, const StFile *f, Err *err) {
+    const Config *c = &t->config;
+    place(t);
+    const size_t bytes = t->memory.used;
+    t->memory.used = 0;
+    if (!arena_open(&t->memory, bytes, err)) return false;
+    place(t);
+    if (!params_take(&c->model.params, t->w, f, err) ||
+        !engine_open(&t->engine, &c->model, c->train.batch, c->train.lanes, false, err))
+        return false;
+    engine_weights(&t->engine, t->w);
+    return true;
+}
+
+static bool open_file(Trained *t, const StFile *f, const TrainedRequest *r, Err *err) {
+    char where[FILE_PATH_MAX + 16];
+    const bool of_run = t->run.dir[0];
+    if (!state_check(f, err) || !state_update(f, &t->update, err) || !take_config(t, f, err))
+        return false;
+    snprintf(where, sizeof where, "%s%s", of_run ? t->run.dir : f->path,
+             of_run ? "/config.json" : "");
+    if (!config_open(&t->config, t->run.config, where, r->overrides, r->noverrides, err))
+        return false;
+    if (r->batch) t->config.train.batch = r->batch;
+    return check_fit(t, f, err) && open_data(t, err) && open_engine(t, f, err);
+}
+
+static bool open_place(Trained *t, const TrainedRequest *r, Err *err) {
+    if (file_is_dir(r->place))
+        return run_read(&t->run, r->place, false, err) && find_checkpoint(t, r, err);
+    t->which = "checkpoint";
+    if (r->last)
+        return err_set(err, EX_USAGE, "%s: is no run's directory, so --last says nothing",
+                       r->place);
+    if (snprintf(t->checkpoint, sizeof t->checkpoint, "%s", r->place) < (int)sizeof t->checkpoint)
+        return true;
+    return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", r->place);
+}
+
+bool trained_open(Trained *t, const TrainedRequest *r, Err *err) {
+    StFile f = {0};
+    *t = (Trained){.split = r->split};
+    const bool ok =
+        open_place(t, r, err) && st_open(&f, t->checkpoint, err) && open_file(t, &f, r, err);
+    st_close(&f);
+    if (!ok) trained_close(t);
+    return ok;
+}
+
+void trained_close(Trained *t) {
+    engine_close(&t->engine);
+    arena_close(&t->memory);
+    feed_close(&t->feed);
+    config_free(&t->config);
+    run_free(&t->run);
+}
+
+/* ---- what it is ---- */
+
+static bool is_text(const Trained *t, const char *path, const char *text) {
+    const char *was = cJSON_GetStringValue(run_key(&t->run, path));
+    return was && !strcmp(was, text);
+}
+
+bool trained_as_it_was(const Trained *t) {
+    static const char *const sections[] = {"data", "model"};
+    char list[64] = "";
+    if (!is_text(t, "task", t->config.task->name) || !is_text(t, "data.dir", t->config.data_dir))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const cJSON *was = key(t->run.config, sections[i]);
+        const cJSON *now = key(t->config.resolved, sections[i]);
+        if (was && now) config_differences(was, now, sections[i], list, sizeof list);
+    }
+    return !list[0];
+}
+
+const char *trained_class(const Trained *t, int k, char *buf, size_t size) {
+    const char *const *names = t->config.task->labels;
+    snprintf(buf, size, "%d%s%.24s", k, names ? " " : "", names ? names[k] : "");
+    return buf;
+}
+
+void trained_print(FILE *f, const Trained *t) {
+    char list[768];
+    const Config *c = &t->config;
+    const ModelConf *k = &c->model.conf;
+    fprintf(f, "weights  %s, update %lld\n", t->checkpoint, (long long)t->update);
+    fprintf(f, "model    depth %d, %d heads, width %d, %s attention", k->depth, k->heads, k->d,
+            c->model.mech->name);
+    const char *between = ":\n         ";
+    const cJSON *attention = key(key(c->resolved, "model"), "attention");
+    for (const cJSON *o = attention ? attention->child : NULL; o; o = o->next) {
+        if (!strcmp(o->string, "type")) continue;
+        char *value = cJSON_PrintUnformatted(o);
+        fprintf(f, "%s%s %s", between, o->string, cJSON_IsString(o) ? o->valuestring : value);
+        between = ", ";
+        cJSON_free(value);
+    }
+    fputc('\n', f);
+    list_changes(t, list, sizeof list);
+    if (list[0]) fprintf(f, "changed  %s\n", list);
+    fprintf(f, "data     %s: %s, %d examples\n", c->data_dir, split_names[t->split],
+            t->feed.examples[t->split]);
+}

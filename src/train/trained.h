@@ -1,0 +1,50 @@
+/* A trained model, opened to be looked at, and a split to look at it with: what programs share that
+ * evaluate and draw.
+ *
+ * A run's directory stands for its config.json and best.safetensors, a checkpoint for itself and
+ * the config in its metadata. Overrides may change what the weights do not depend on. Weights are
+ * taken by name: those of a mechanism that was swapped out stay unused, and what is missing or has
+ * another shape is refused. */
+#ifndef TRAIN_TRAINED_H
+#define TRAIN_TRAINED_H
+
+#include "train/feed.h"
+#include "train/run.h"
+
+typedef struct TrainedRequest {
+    const char *place; /* a run's directory, or a checkpoint */
+    bool last;         /* of a run: last.safetensors */
+    int split, batch;  /* batch: examples at a time; 0: as many as in training */
+    char *const *overrides;
+    int noverrides;
+} TrainedRequest;
+
+typedef struct Trained {
+    Config config; /* overrides applied */
+    Run run;       /* its `config` is what was trained, of a checkpoint too; dir "": of none */
+    char checkpoint[FILE_PATH_MAX];
+    const char *which; /* "best" or "last"; "checkpoint": of no run */
+    int64_t update;    /* that the weights are of */
+    int split;
+    Feed feed;     /* of that split alone; its batch.out has logits too */
+    Engine engine; /* for evaluation */
+    Arena memory;
+    real *w;
+} Trained;
+
+/* EX_NOINPUT: no such place, no checkpoint in it, or no data; EX_DATAERR: damaged, of another
+ * model; EX_CONFIG and EX_USAGE: overrides that are wrong, or that the weights do not fit. On error
+ * nothing is to be closed. */
+bool trained_open(Trained *t, const TrainedRequest *r, Err *err);
+void trained_close(Trained *t);
+
+/* Whether nothing that counts was changed: the split gives what training measured. */
+bool trained_as_it_was(const Trained *t);
+
+/* A class as people read it, into buf: "1 positive", or its number alone. */
+const char *trained_class(const Trained *t, int k, char *buf, size_t size);
+
+/* What was opened, a line each: checkpoint, model, what was changed, data. */
+void trained_print(FILE *f, const Trained *t);
+
+#endif

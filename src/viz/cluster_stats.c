@@ -1,0 +1,260 @@
+#include "viz/cluster_stats.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "io/json.h"
+#include "train/evaluate.h"
+#include "train/stop.h"
+#include "viz/viz.h"
+
+/* ---- sums over documents ---- */
+
+static void add_sizes(ClusterSums *s, const Clusters *c) {
+    for (int i = 0; i < c->C; i++) {
+        s->size += c->size[i];
+        s->least = fmin(s->least, c->size[i]);
+        s->most = fmax(s->most, c->size[i]);
+        s->empty += c->size[i] == 0;
+    }
+    s->clusters += c->C;
+}
+
+static void add_tokens(ClusterSums *s, const Clusters *c) {
+    for (int n = 0; n < c->N; n++) {
+        const real *a = c->affinity + (size_t)n * (size_t)c->C;
+        double sum = 0, bits = 0;
+        s->none += clusters_held(c, n) == 0;
+        s->several += clusters_held(c, n) > 1;
+        for (int i = 0; i < c->C; i++) sum += (double)a[i];
+        if (!(sum > 0)) continue;
+        for (int i = 0; i < c->C; i++) {
+            const double p = (double)a[i] / sum;
+            if (p > 0) bits -= p * log2(p);
+        }
+        s->entropy += bits;
+        s->decided++;
+    }
+    s->tokens += c->N;
+}
+
+/* The mean square distance of tokens to their centroid: the mean of squares less the square of the
+ * mean, of whole numbers and so exact. Token i of the text lies at (i % width, i / width), or at i
+ * where width is 0. */
+typedef struct Places {
+    double n, x, y, square;
+} Places;
+
+static void add_place(Places *s, int i, int width) {
+    const double x = width ? i % width : i, y = width ? i / width : 0;
+    s->n++;
+    s->x += x;
+    s->y += y;
+    s->square += x * x + y * y;
+}
+
+static double mean_square(const Places *s) {
+    return s->square / s->n - (s->x * s->x + s->y * s->y) / (s->n * s->n);
+}
+
+static void add_compactness(ClusterSums *s, const Clusters *c, int cls, int width) {
+    Places all = {0};
+    for (int n = cls; n < c->N; n++) add_place(&all, n - cls, width);
+    const double any = all.n > 1 ? mean_square(&all) * all.n / (all.n - 1) : 0;
+    for (int i = 0; i < c->C && any > 0; i++) {
+        Places own = {0};
+        for (int j = 0; j < c->k; j++) {
+            const int n = c->list[(size_t)i * (size_t)c->k + (size_t)j];
+            if (n >= cls) add_place(&own, n - cls, width);
+        }
+        if (own.n < 2) continue;
+        s->compactness += mean_square(&own) / (any * (own.n - 1) / own.n);
+        s->spread++;
+    }
+}
+
+void cluster_sums_add(ClusterSums *s, const Clusters *c, int cls, int width) {
+    add_sizes(s, c);
+    add_tokens(s, c);
+    add_compactness(s, c, cls, width);
+    s->documents++;
+}
+
+/* ---- surrogate tokens ---- */
+
+static double cosine(const real *a, const real *b, int d) {
+    double ab = 0, aa = 0, bb = 0;
+    for (int i = 0; i < d; i++) {
+        ab += (double)a[i] * (double)b[i];
+        aa += (double)a[i] * (double)a[i];
+        bb += (double)b[i] * (double)b[i];
+    }
+    return ab / sqrt(aa * bb);
+}
+
+static void add_cosines(LayerStats *l, const Trained *t, int layer) {
+    char name[64];
+    const Model *m = &t->config.model;
+    snprintf(name, sizeof name, "blocks.%d.attn.surrogate", layer);
+    const Param *p = params_find(&m->params, name);
+    l->cosine = l->cosine_most = NAN;
+    const int C = p ? (int)p->shape[0] : 0, d = m->conf.d;
+    if (C < 2) return;
+    double sum = 0, most = 0;
+    for (int i = 0; i < C; i++)
+        for (int j = 0; j < i; j++) {
+            const double x = cosine(t->w + p->at + (size_t)i * (size_t)d,
+                                    t->w + p->at + (size_t)j * (size_t)d, d);
+            sum += x;
+            if (fabs(x) > fabs(most)) most = x;
+        }
+    l->cosine = sum / (0.5 * C * (C - 1));
+    l->cosine_most = most;
+}
+
+/* ---- the whole ---- */
+
+typedef struct Collector {
+    const Trained *t;
+    Taps taps;
+    ClusterSums *sums; /* (depth) */
+    int width;
+} Collector;
+
+static void collect(void *ctx, const Batch *b) {
+    Collector *c = ctx;
+    const Model *m = &c->t->config.model;
+    const int per = m->task.per_example, depth = m->conf.depth;
+    const int cls = m->conf.pooling == POOL_CLS;
+    for (int i = 0; i < b->n * per; i++)
+        for (int l = 0; l < depth; l++) {
+            Clusters k;
+            clusters_open(&k, &c->taps, &c->taps.tap[i * depth + l],
+                          b->samples[i / per].length[i % per] + cls);
+            cluster_sums_add(&c->sums[l], &k, cls, c->width);
+            clusters_close(&k);
+        }
+}
+
+LayerStats cluster_sums_means(const ClusterSums *s) {
+    return (LayerStats){
+        .documents = s->documents,
+        .tokens = s->tokens,
+        .clusters = s->clusters / s->documents,
+        .size = s->size / s->clusters,
+        .least = s->least,
+        .most = s->most,
+        .empty = s->empty / s->clusters,
+        .none = s->none / s->tokens,
+        .several = s->several / s->tokens,
+        .entropy = s->entropy / s->decided,
+        .compactness = sqrt(s->compactness / s->spread),
+    };
+}
+
+static bool run(Collector *c, Trained *t, int limit, Err *err) {
+    const Watch watch = {.batch = collect, .ctx = c, .taps = c->taps.tap, .most = limit};
+    Score score;
+    stop_on_signals();
+    const bool done =
+        evaluate(&score, &t->engine, &t->feed, t->split, "looking at clusters", &watch);
+    log_progress_end();
+    return done || err_set(err, EX_TEMPFAIL, "%s: stopped", stop_asked());
+}
+
+bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
+    const Model *m = &t->config.model;
+    const int depth = m->conf.depth;
+    Collector c = {.t = t, .width = viz_width(t)};
+    if (!taps_open(&c.taps, m, t->config.train.batch * m->task.per_example, t->checkpoint, err))
+        return false;
+    c.sums = mem_alloc((size_t)depth, sizeof *c.sums);
+    for (int l = 0; l < depth; l++) c.sums[l].least = INFINITY;
+    const bool ok = run(&c, t, limit, err);
+    for (int l = 0; l < depth && ok; l++) {
+        stats[l] = cluster_sums_means(&c.sums[l]);
+        add_cosines(&stats[l], t, l);
+    }
+    taps_close(&c.taps);
+    mem_free(c.sums);
+    return ok;
+}
+
+/* ---- what it says ---- */
+
+/* A figure in its column, or a dash for one that has no value. */
+static void print_figure(FILE *f, int width, double x) {
+    if (isnan(x))
+        fprintf(f, "%*s", width, "-");
+    else
+        fprintf(f, "%*.2f", width, x);
+}
+
+void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t) {
+    trained_print(f, t);
+    fprintf(f, "looked at %.0f documents, %.0f tokens; %.0f clusters each\n\n", stats->documents,
+            stats->tokens, stats->clusters);
+    fprintf(f, "       tokens of a cluster       tokens in clusters      entropy of    cosine of "
+               "surrogates\n");
+    fprintf(f,
+            "layer    mean  least   most  empty     none  several  %4.2f bits       mean  "
+            "largest  compactness\n",
+            log2(stats->clusters));
+    for (int l = 0; l < t->config.model.conf.depth; l++) {
+        const LayerStats *s = &stats[l];
+        fprintf(f, "%5d %7.1f %6.0f %6.0f %5.1f%%   %5.1f%%   %5.1f%%  ", l, s->size, s->least,
+                s->most, 100 * s->empty, 100 * s->none, 100 * s->several);
+        print_figure(f, 9, s->entropy);
+        print_figure(f, 11, s->cosine);
+        print_figure(f, 9, s->cosine_most);
+        print_figure(f, 13, s->compactness);
+        fputc('\n', f);
+    }
+    fprintf(f,
+            "\nentropy      how undecided a token's affinities are: 0 all for one cluster, %.2f "
+            "all alike\n",
+            log2(stats->clusters));
+    fprintf(
+        f,
+        "compactness  root of the mean square distance of a cluster's tokens from their centre, "
+        "%s, over that\n             of random sets of as many: 1 spread like chance, 0 all in "
+        "one place\n",
+        viz_width(t) ? "in the plane" : "along the text");
+}
+
+void cluster_stats_print_json(FILE *f, const LayerStats *stats, const Trained *t) {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } numbers[] = {
+        {"documents", offsetof(LayerStats, documents)},
+        {"tokens", offsetof(LayerStats, tokens)},
+        {"clusters", offsetof(LayerStats, clusters)},
+        {"size", offsetof(LayerStats, size)},
+        {"least", offsetof(LayerStats, least)},
+        {"most", offsetof(LayerStats, most)},
+        {"empty", offsetof(LayerStats, empty)},
+        {"none", offsetof(LayerStats, none)},
+        {"several", offsetof(LayerStats, several)},
+        {"entropy_bits", offsetof(LayerStats, entropy)},
+        {"cosine", offsetof(LayerStats, cosine)},
+        {"cosine_largest", offsetof(LayerStats, cosine_most)},
+        {"compactness", offsetof(LayerStats, compactness)},
+    };
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "checkpoint", t->checkpoint);
+    cJSON_AddNumberToObject(root, "step", (double)t->update);
+    cJSON_AddStringToObject(root, "split", split_names[t->split]);
+    cJSON *layers = cJSON_AddArrayToObject(root, "layers");
+    for (int l = 0; l < t->config.model.conf.depth; l++) {
+        cJSON *o = cJSON_CreateObject();
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+            cJSON_AddNumberToObject(
+                o, numbers[i].name,
+                *(const double *)(const void *)((const char *)&stats[l] + numbers[i].offset));
+        cJSON_AddItemToArray(layers, o);
+    }
+    json_print(f, root);
+    cJSON_Delete(root);
+}

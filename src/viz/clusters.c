@@ -1,0 +1,67 @@
+#include "viz/clusters.h"
+
+bool taps_open(Taps *t, const Model *m, int documents, const char *where, Err *err) {
+    *t = (Taps){0};
+    if (!m->mech->clusters)
+        return err_set(err, EX_DATAERR,
+                       "%s: its attention is '%s', which has no clusters: there is nothing to show",
+                       where, m->mech->name);
+    m->mech->clusters(m->attn, &t->C, &t->k);
+    const size_t n = (size_t)documents * (size_t)m->conf.depth, C = (size_t)t->C;
+    const size_t slots = C * (size_t)t->k, cells = C * (size_t)m->max_tokens;
+    t->clusters = mem_alloc(n * slots, sizeof *t->clusters);
+    t->affinities = mem_alloc(n * cells, sizeof *t->affinities);
+    t->tap = mem_alloc(n, sizeof *t->tap);
+    for (size_t i = 0; i < n; i++)
+        t->tap[i] = (AttnTap){t->clusters + i * slots, t->affinities + i * cells};
+    return true;
+}
+
+void taps_close(Taps *t) {
+    mem_free(t->tap);
+    mem_free(t->clusters);
+    mem_free(t->affinities);
+    *t = (Taps){0};
+}
+
+/* Among a token's holders so far, by falling affinity; of equal ones the lower cluster first. */
+static void insert(Clusters *c, int n, int have, int cluster) {
+    const real *a = c->affinity + (size_t)n * (size_t)c->C;
+    int *h = c->holders + c->start[n], i = have;
+    for (; i > 0 && a[h[i - 1]] < a[cluster]; i--) h[i] = h[i - 1];
+    h[i] = cluster;
+}
+
+void clusters_open(Clusters *c, const Taps *t, const AttnTap *tap, int N) {
+    *c = (Clusters){N, t->C, t->k, tap->clusters, tap->affinities, NULL, NULL, NULL};
+    const size_t k = (size_t)t->k, slots = (size_t)t->C * k;
+    c->size = mem_alloc((size_t)c->C, sizeof *c->size);
+    c->start = mem_alloc((size_t)N + 1, sizeof *c->start);
+    int *have = mem_alloc((size_t)N, sizeof *have);
+    for (size_t i = 0; i < slots; i++) {
+        REQUIRE(c->list[i] < N, "token %d of %d", c->list[i], N);
+        if (c->list[i] < 0) continue;
+        c->size[i / k]++;
+        c->start[c->list[i] + 1]++;
+    }
+    for (int n = 0; n < N; n++) c->start[n + 1] += c->start[n];
+    c->holders = mem_alloc((size_t)c->start[N] + 1, sizeof *c->holders);
+    for (size_t i = 0; i < slots; i++)
+        if (c->list[i] >= 0) insert(c, c->list[i], have[c->list[i]]++, (int)(i / k));
+    mem_free(have);
+}
+
+void clusters_close(Clusters *c) {
+    mem_free(c->size);
+    mem_free(c->start);
+    mem_free(c->holders);
+    *c = (Clusters){0};
+}
+
+void clusters_count(const Clusters *c, int from, int *none, int *several) {
+    *none = *several = 0;
+    for (int n = from; n < c->N; n++) {
+        *none += clusters_held(c, n) == 0;
+        *several += clusters_held(c, n) > 1;
+    }
+}

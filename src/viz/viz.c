@@ -1,0 +1,136 @@
+#include "viz/viz.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "data/bytes.h"
+
+/* ---- what is shown ---- */
+
+/* Data of one's own are pictures if all documents have one length, a square, and ids are bytes. */
+static bool all_equal(const Dataset *d) {
+    for (int i = 1; i < d->documents; i++)
+        if (dataset_length(d, i) != dataset_length(d, 0)) return false;
+    return d->vocab <= 256;
+}
+
+int viz_width(const Trained *t) {
+    const Task *task = t->config.task;
+    const Dataset *d = &t->feed.split[t->split];
+    if (task->tokens != TOKENS_PIXELS && (task->vocab || !all_equal(d))) return 0;
+    const int n = dataset_length(d, 0), side = (int)lround(sqrt(n));
+    return side * side == n && side > 1 && side <= VIZ_LARGEST ? side : 0;
+}
+
+static void open_doc(Viz *v, int which) {
+    const Model *m = &v->t->config.model;
+    const Sample *s = &v->t->feed.batch.samples[0];
+    VizDoc *d = &v->doc[which];
+    *d = (VizDoc){.ids = s->ids[which], .length = s->length[which], .width = viz_width(v->t)};
+    d->cls = m->conf.pooling == POOL_CLS;
+    d->layer = mem_alloc((size_t)v->depth, sizeof *d->layer);
+    for (int l = 0; l < v->depth; l++)
+        clusters_open(&d->layer[l], &v->taps, &v->taps.tap[which * v->depth + l],
+                      d->length + d->cls);
+}
+
+static double probability(const real *logits, int k, int K) {
+    double sum = 0;
+    for (int i = 0; i < K; i++) sum += exp((double)logits[i] - (double)logits[k]);
+    return 1 / sum;
+}
+
+bool viz_open(Viz *v, Trained *t, int index, Err *err) {
+    const Model *m = &t->config.model;
+    *v = (Viz){.t = t, .index = index, .depth = m->conf.depth, .docs = m->task.per_example};
+    if (!taps_open(&v->taps, m, v->docs, t->checkpoint, err)) return false;
+    if (index >= t->feed.examples[t->split]) {
+        err_set(err, EX_USAGE, "--index: the %s split has examples 0 to %d, got %d",
+                split_names[t->split], t->feed.examples[t->split] - 1, index);
+        taps_close(&v->taps);
+        return false;
+    }
+    const Batch *b = &t->feed.batch;
+    feed_split(&t->feed, t->split, index);
+    engine_evaluate(&t->engine, b->samples, 1, &b->out, v->taps.tap);
+    v->label = b->samples[0].label;
+    v->predicted = b->out.predicted[0];
+    v->p = probability(b->out.logits, v->predicted, m->task.classes);
+    for (int i = 0; i < v->docs; i++) open_doc(v, i);
+    return true;
+}
+
+void viz_close(Viz *v) {
+    for (int i = 0; i < v->docs; i++) {
+        for (int l = 0; l < v->depth && v->doc[i].layer; l++) clusters_close(&v->doc[i].layer[l]);
+        mem_free(v->doc[i].layer);
+    }
+    taps_close(&v->taps);
+    *v = (Viz){0};
+}
+
+/* ---- in words ---- */
+
+void viz_title(const Viz *v, char *buf, size_t size) {
+    char label[64], predicted[64];
+    trained_class(v->t, v->label, label, sizeof label);
+    trained_class(v->t, v->predicted, predicted, sizeof predicted);
+    snprintf(buf, size, "example %d of %s: label %s, predicted %s (%.0f %%)", v->index,
+             split_names[v->t->split], label, predicted, 100 * v->p);
+}
+
+bool viz_spaced(const Viz *v) { return v->t->config.task->tokens != TOKENS_BYTES; }
+
+int viz_token(const Viz *v, const VizDoc *d, int n, char buf[VIZ_TEXT]) {
+    const Task *task = v->t->config.task;
+    const int i = n - d->cls;
+    if (i < 0) {
+        snprintf(buf, VIZ_TEXT, "<cls>");
+        return 1;
+    }
+    if (task->tokens == TOKENS_BYTES) return bytes_character(buf, d->ids + i, d->length - i);
+    if (task->words)
+        snprintf(buf, VIZ_TEXT, "%s", task->words[d->ids[i]]);
+    else
+        snprintf(buf, VIZ_TEXT, "%d", d->ids[i]);
+    return 1;
+}
+
+/* ---- files ---- */
+
+typedef bool WriteDoc(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err);
+
+static bool write_one(const Viz *v, const char *dir, int doc, int layer, const char *kind,
+                      WriteDoc *write, Err *err) {
+    char path[FILE_PATH_MAX];
+    const char *which = v->docs == 1 ? "" : doc ? "-b" : "-a";
+    const int n = snprintf(path, sizeof path, "%s/viz-%d%s-layer%d-%s.png", dir, v->index, which,
+                           layer, kind);
+    if (n >= (int)sizeof path)
+        return err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", dir);
+    if (!write(v, &v->doc[doc], layer, path, err)) return false;
+    log_info("wrote %s", path);
+    return true;
+}
+
+static bool write_page(const Viz *v, const char *dir, int layer, Err *err) {
+    char path[FILE_PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/viz-%d.html", dir, v->index) >= (int)sizeof path)
+        return err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", dir);
+    if (!viz_write_html(v, layer, path, err)) return false;
+    log_info("wrote %s", path);
+    return true;
+}
+
+bool viz_write(const Viz *v, const char *dir, int layer, Err *err) {
+    const int from = layer < 0 ? 0 : layer, to = layer < 0 ? v->depth : layer + 1;
+    const bool pictures = v->doc[0].width > 0;
+    if (!file_make_dirs(dir, err)) return false;
+    for (int i = 0; i < v->docs; i++)
+        for (int l = from; l < to; l++)
+            if ((pictures && !write_one(v, dir, i, l, "clusters", viz_write_clusters, err)) ||
+                !write_one(v, dir, i, l, "affinity", viz_write_affinity, err))
+                return false;
+    return pictures || write_page(v, dir, layer, err);
+}

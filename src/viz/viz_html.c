@@ -1,0 +1,155 @@
+/* Clusters of a text as a page that needs nothing but itself. */
+#include <string.h>
+
+#include "io/text.h"
+#include "viz/palette.h"
+#include "viz/viz.h"
+
+static const char head[] =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n"
+    "<style>\n"
+    "body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 72em; padding: 0 "
+    "1em;\n"
+    "       color: #202020; background: #fff }\n"
+    ".t { font: 14px/2 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere }\n"
+    ".t i { font-style: normal; padding: 1px 0 6px; border-radius: 2px }\n"
+    ".t i.off { background: none !important; color: #b0b0b0 }\n"
+    ".l button { font: inherit; font-size: 13px; border: 0; border-radius: 3px; margin: 2px; "
+    "padding: 1px 8px;\n"
+    "            cursor: pointer }\n"
+    ".l button.on { outline: 3px solid #202020 }\n"
+    "p { max-width: 60em }\n"
+    "</style>\n";
+
+static const char script[] =
+    "<script>\n"
+    "for (const b of document.querySelectorAll('.l button')) b.onclick = () => {\n"
+    "  const s = b.closest('section'), on = !b.classList.contains('on');\n"
+    "  for (const o of s.querySelectorAll('button')) o.classList.toggle('on', on && o === b);\n"
+    "  for (const i of s.querySelectorAll('.t i'))\n"
+    "    i.classList.toggle('off', on && !i.dataset.c.split(' ').includes(b.dataset.c));\n"
+    "};\n"
+    "</script>\n";
+
+static void put_colour(FILE *f, Rgb c) { fprintf(f, "#%02x%02x%02x", c.r, c.g, c.b); }
+
+/* The first cluster as the ground, the others as bars below. */
+static void put_style(FILE *f, const int *clusters, int held) {
+    const Rgb first = palette_colour(clusters[0]);
+    fputs("background:", f);
+    if (held > 1) {
+        fputs("linear-gradient(90deg", f);
+        for (int i = 1; i < held; i++) {
+            fputc(',', f);
+            put_colour(f, palette_colour(clusters[i]));
+            fprintf(f, " %d%% %d%%", 100 * (i - 1) / (held - 1), 100 * i / (held - 1));
+        }
+        fputs(") bottom/100% 4px no-repeat ", f);
+    }
+    put_colour(f, first);
+    fprintf(f, ";color:#%s", palette_takes_black(first) ? "000" : "fff");
+}
+
+static bool same_clusters(const Clusters *c, int a, int b) {
+    const int held = clusters_held(c, a);
+    return held == clusters_held(c, b) &&
+           !memcmp(c->holders + c->start[a], c->holders + c->start[b],
+                   (size_t)held * sizeof *c->holders);
+}
+
+/* Opens the element of a run of tokens: all from n to last are in the same clusters. */
+static void open_run(FILE *f, const Clusters *c, int n, int last) {
+    const int *clusters = c->holders + c->start[n], held = clusters_held(c, n);
+    fputs("<i data-c=\"", f);
+    for (int i = 0; i < held; i++) fprintf(f, "%s%d", i ? " " : "", clusters[i]);
+    fprintf(f, "\" title=\"token%s %d", last > n ? "s" : "", n);
+    if (last > n) fprintf(f, " to %d", last);
+    fputs(held ? ": cluster" : ": in no cluster", f);
+    for (int i = 0; i < held; i++) {
+        fprintf(f, "%s %d", i ? "," : held > 1 ? "s" : "", clusters[i]);
+        if (last == n)
+            fprintf(f, " (%.3g)",
+                    (double)c->affinity[(size_t)n * (size_t)c->C + (size_t)clusters[i]]);
+    }
+    fputc('"', f);
+    if (held) {
+        fputs(" style=\"", f);
+        put_style(f, clusters, held);
+        fputc('"', f);
+    }
+    fputc('>', f);
+}
+
+/* A character of several bytes goes by its first. */
+static void put_tokens(FILE *f, const Viz *v, const VizDoc *d, const Clusters *c) {
+    char text[VIZ_TEXT];
+    fputs("<div class=\"t\">", f);
+    for (int n = 0; n < c->N;) {
+        int end = n, last = n;
+        while (end < c->N && same_clusters(c, n, end)) {
+            last = end;
+            end += viz_token(v, d, end, text);
+        }
+        open_run(f, c, n, last);
+        while (n < end) {
+            n += viz_token(v, d, n, text);
+            text_html(f, text);
+            if (viz_spaced(v) && n < end) fputc(' ', f);
+        }
+        fputs("</i>", f);
+        if (viz_spaced(v)) fputc(' ', f);
+    }
+    fputs("</div>\n", f);
+}
+
+static void put_legend(FILE *f, const Clusters *c) {
+    int none, several;
+    clusters_count(c, 0, &none, &several);
+    fputs("<p class=\"l\">", f);
+    for (int i = 0; i < c->C; i++) {
+        fprintf(f, "<button data-c=\"%d\" style=\"", i);
+        put_style(f, &i, 1);
+        fprintf(f, "\">%d: %d</button>", i, c->size[i]);
+    }
+    fprintf(f, "</p>\n<p>%d tokens; %d in no cluster, %d in several.</p>\n", c->N, none, several);
+}
+
+static void put_page(FILE *f, const Viz *v, int layer) {
+    char title[256];
+    viz_title(v, title, sizeof title);
+    fputs(head, f);
+    fputs("<title>Clusters: ", f);
+    text_html(f, title);
+    fputs("</title>\n<h1>Clusters</h1>\n<p>", f);
+    text_html(f, title);
+    fputs(".<br>", f);
+    text_html(f, v->t->checkpoint);
+    fprintf(f, ", update %lld.</p>\n", (long long)v->t->update);
+    fputs("<p>A token's ground is the cluster with the highest affinity among those that hold it, "
+          "bars below are the others; without a ground it is in none. Press a cluster (its number "
+          "and how many tokens it holds) to see it alone; again for all.</p>\n",
+          f);
+    for (int i = 0; i < v->docs; i++)
+        for (int l = layer < 0 ? 0 : layer; l < (layer < 0 ? v->depth : layer + 1); l++) {
+            const VizDoc *d = &v->doc[i];
+            fputs("<section>\n<h2>", f);
+            if (v->docs > 1)
+                fprintf(f, "Document %c, layer %d", "ab"[i], l);
+            else
+                fprintf(f, "Layer %d", l);
+            fputs("</h2>\n", f);
+            put_legend(f, &d->layer[l]);
+            put_tokens(f, v, d, &d->layer[l]);
+            fputs("</section>\n", f);
+        }
+    fputs(script, f);
+    fputs("</html>\n", f);
+}
+
+bool viz_write_html(const Viz *v, int layer, const char *path, Err *err) {
+    AtomicFile a;
+    if (!atomic_open(&a, path, err)) return false;
+    put_page(a.f, v, layer);
+    return atomic_commit(&a, err);
+}

@@ -1,0 +1,155 @@
+/* Clusters on a terminal. */
+#include <string.h>
+
+#include "viz/palette.h"
+#include "viz/viz.h"
+
+enum { LINE = 80, ENTRY = 10, BLACK = 16, WHITE = 231, NONE = 240 };
+
+typedef struct Printer {
+    FILE *f;
+    const Viz *v;
+    const VizDoc *d;
+    const Clusters *c;
+    bool colour;
+} Printer;
+
+/* The cluster that a token is shown in, -1 for none. */
+static int shown(const Clusters *c, int n) {
+    return clusters_held(c, n) ? c->holders[c->start[n]] : -1;
+}
+
+static int ground(const Clusters *c, int n) {
+    const int cluster = shown(c, n);
+    return cluster < 0 ? NONE : palette_xterm(cluster);
+}
+
+static char symbol(const Clusters *c, int n) {
+    const int cluster = shown(c, n);
+    return cluster < 0 ? '.' : palette_symbol(cluster);
+}
+
+static void set_ground(const Printer *p, int cluster, bool several) {
+    const int ink = palette_takes_black(palette_colour(cluster)) ? BLACK : WHITE;
+    fprintf(p->f, "\033[%s48;5;%d;38;5;%dm", several ? "4;" : "", palette_xterm(cluster), ink);
+}
+
+static void print_size(const Printer *p, int cluster) {
+    char text[32];
+    if (p->colour) {
+        set_ground(p, cluster, false);
+        snprintf(text, sizeof text, " %d ", cluster);
+        fprintf(p->f, "%s\033[0m", text);
+    } else {
+        snprintf(text, sizeof text, "%c", palette_symbol(cluster));
+        fprintf(p->f, "%s", text);
+    }
+    fprintf(p->f, "%c%-*d", p->colour ? ' ' : ':', ENTRY - 2 - (int)strlen(text),
+            p->c->size[cluster]);
+}
+
+/* Each cluster with its colour or letter, and how many tokens it holds. */
+static void print_legend(const Printer *p, int layer) {
+    const int C = p->c->C, most = C < PALETTE ? C : PALETTE;
+    fputc('\n', p->f);
+    if (p->v->docs > 1) fprintf(p->f, "document %c, ", p->d == &p->v->doc[0] ? 'a' : 'b');
+    fprintf(p->f, "layer %d: %d clusters, of so many tokens\n", layer, C);
+    for (int i = 0; i < most; i++) {
+        print_size(p, i);
+        fputs((i + 1) % (LINE / ENTRY) == 0 || i + 1 == most ? "\n" : " ", p->f);
+    }
+    if (C > most) fprintf(p->f, "and %d more, in the same colours again\n", C - most);
+}
+
+/* ---- pictures ---- */
+
+static void print_pixels(const Printer *p) {
+    const Clusters *c = p->c;
+    const int w = p->d->width, rows = (p->d->length + w - 1) / w, cls = p->d->cls;
+    for (int y = 0; y < rows; y += p->colour ? 2 : 1) {
+        for (int x = 0; x < w && cls + y * w + x < c->N; x++) {
+            const int n = cls + y * w + x;
+            if (!p->colour)
+                fputc(symbol(c, n), p->f);
+            else if (n + w < c->N)
+                fprintf(p->f, "\033[38;5;%d;48;5;%dm\xe2\x96\x80", ground(c, n), ground(c, n + w));
+            else
+                fprintf(p->f, "\033[0;38;5;%dm\xe2\x96\x80", ground(c, n));
+        }
+        fputs(p->colour ? "\033[0m\n" : "\n", p->f);
+    }
+}
+
+/* ---- texts ---- */
+
+/* Characters of UTF-8. */
+static int columns(const char *s) {
+    int n = 0;
+    for (; *s; s++) n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
+/* The end of the line that begins with token n. */
+static int line_end(const Printer *p, int n) {
+    char text[VIZ_TEXT];
+    for (int used = 0, start = n; n < p->c->N;) {
+        const int next = n + viz_token(p->v, p->d, n, text);
+        used += columns(text) + viz_spaced(p->v);
+        if (used > LINE && n > start) break;
+        n = next;
+    }
+    return n;
+}
+
+static void print_line(const Printer *p, int n, int end) {
+    char text[VIZ_TEXT];
+    while (n < end) {
+        const int cluster = shown(p->c, n);
+        if (p->colour && cluster >= 0) set_ground(p, cluster, clusters_held(p->c, n) > 1);
+        n += viz_token(p->v, p->d, n, text);
+        fputs(text, p->f);
+        if (p->colour) fputs("\033[0m", p->f);
+        if (viz_spaced(p->v)) fputc(' ', p->f);
+    }
+    fputc('\n', p->f);
+}
+
+/* The clusters' letters below their tokens. */
+static void print_symbols(const Printer *p, int n, int end) {
+    char text[VIZ_TEXT];
+    while (n < end) {
+        const char s = symbol(p->c, n);
+        n += viz_token(p->v, p->d, n, text);
+        fputc(s, p->f);
+        for (int i = columns(text) + viz_spaced(p->v); i > 1; i--) fputc(' ', p->f);
+    }
+    fputc('\n', p->f);
+}
+
+static void print_text(const Printer *p) {
+    for (int n = 0, end; n < p->c->N; n = end) {
+        end = line_end(p, n);
+        print_line(p, n, end);
+        if (!p->colour) print_symbols(p, n, end);
+    }
+}
+
+void viz_print(FILE *f, const Viz *v, int layer, bool colour) {
+    char title[256];
+    viz_title(v, title, sizeof title);
+    fprintf(f, "%s\n", title);
+    if (v->doc[0].width > VIZ_WIDEST) return;
+    fprintf(f, "a token %s the cluster with the highest affinity among those that hold it; %s\n",
+            !colour           ? "goes to"
+            : v->doc[0].width ? "has the colour of"
+                              : "stands on",
+            !colour           ? ". is none"
+            : v->doc[0].width ? "grey is none"
+                              : "underlined: it has several");
+    for (int i = 0; i < v->docs; i++)
+        for (int l = layer < 0 ? 0 : layer; l < (layer < 0 ? v->depth : layer + 1); l++) {
+            const Printer p = {f, v, &v->doc[i], &v->doc[i].layer[l], colour};
+            print_legend(&p, l);
+            (p.d->width ? print_pixels : print_text)(&p);
+        }
+}
