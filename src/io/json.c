@@ -10,6 +10,7 @@
 
 #include "core/mem.h"
 #include "io/file.h"
+#include "io/text.h"
 
 enum { NUMBER_MAX = 63 }; /* cJSON cuts longer ones */
 

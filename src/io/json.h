@@ -9,7 +9,6 @@
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #include "core/err.h"
 
@@ -31,19 +30,5 @@ cJSON *json_at(const cJSON *root, const char *path);
  * value is JSON where it parses as JSON, else a string. EX_USAGE: no '=', an empty key, a path that
  * leads through something other than an object, nesting beyond 16, bad UTF-8. */
 bool json_override(cJSON *root, const char *assignment, Err *err);
-
-/* Writes the tree, indented, atomically (see io/file.h). */
-bool json_write(const cJSON *root, const char *path, Err *err);
-
-/* The same to a stream, with a newline. */
-void json_print(FILE *f, const cJSON *root);
-
-/* A quoted, escaped string; bytes that are not UTF-8 become U+FFFD. */
-void json_print_string(FILE *f, const char *s);
-/* With the given number of significant digits, at least 1; null for NaN and infinities. */
-void json_print_number(FILE *f, double x, int digits);
-
-/* Length of the UTF-8 sequence at s, of which n bytes can be read: 1 to 4, or 0 if it is none. */
-int utf8_length(const char *s, size_t n);
 
 #endif

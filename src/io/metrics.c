@@ -10,7 +10,7 @@
 #include "core/mem.h"
 #include "core/real.h"
 #include "io/file.h"
-#include "io/json.h"
+#include "io/json_print.h"
 
 enum { DIGITS = sizeof(real) == 8 ? 17 : 9 }; /* enough to read the same number back */
 

@@ -9,6 +9,7 @@
 
 #include "core/mem.h"
 #include "io/json.h"
+#include "io/json_print.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as little-endian");
 

@@ -25,6 +25,8 @@ char *text_of(TextWriter *write, const char *s);
 char *text_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Whether s ends in `end`. */
 bool text_ends(const char *s, const char *end);
+/* Length of the UTF-8 sequence at s, of which n bytes can be read: 1 to 4, or 0 if it is none. */
+int utf8_length(const char *s, size_t n);
 /* Characters, not bytes, of what text_plain writes. */
 int text_width(const char *s);
 /* open_memstream; out of memory ends the program. */

@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "data/dataset.h"
 #include "io/json.h"
+#include "io/json_print.h"
 #include "io/safetensors.h"
 #include "train/config.h"
 #include "train/run.h"

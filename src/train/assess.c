@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/log.h"
-#include "io/json.h"
+#include "io/json_print.h"
 #include "train/evaluate.h"
 #include "train/stop.h"
 

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/version.h"
 #include "io/json.h"
+#include "io/json_print.h"
 #include "train/config.h"
 
 static bool place(char out[FILE_PATH_MAX], const char *dir, const char *name, Err *err) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/log.h"
-#include "io/json.h"
+#include "io/json_print.h"
 #include "train/evaluate.h"
 #include "train/stop.h"
 #include "viz/viz.h"

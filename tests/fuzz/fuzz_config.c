@@ -2,6 +2,7 @@
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
 #include "io/json.h"
+#include "io/json_print.h"
 #include "train/config.h"
 
 /* What was resolved is a config itself, and resolves to itself. `old` is any object, as a run's

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "io/json.h"
+#include "io/json_print.h"
 #include "text.h"
 
 static const char config[] =

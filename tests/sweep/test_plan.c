@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "io/json.h"
+#include "io/json_print.h"
 #include "text.h"
 #include "train/small.h"
 

@@ -1,0 +1,21 @@
+/* JSON, written: trees of cJSON, and the pieces of lines that are made without one. */
+#ifndef IO_JSON_PRINT_H
+#define IO_JSON_PRINT_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "core/err.h"
+
+/* Writes the tree, indented, atomically (see io/file.h). */
+bool json_write(const cJSON *root, const char *path, Err *err);
+
+/* The same to a stream, with a newline. */
+void json_print(FILE *f, const cJSON *root);
+
+/* A quoted, escaped string; bytes that are not UTF-8 become U+FFFD. */
+void json_print_string(FILE *f, const char *s);
+/* With the given number of significant digits, at least 1; null for NaN and infinities. */
+void json_print_number(FILE *f, double x, int digits);
+
+#endif
