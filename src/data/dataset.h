@@ -30,7 +30,8 @@ typedef struct Dataset {
 enum { SPLIT_TRAIN, SPLIT_VAL, SPLIT_TEST, SPLITS };
 extern const char *const split_names[SPLITS]; /* "train", "val", "test" */
 
-/* buf = dir/<split>.safetensors; a name that does not fit is an error (EX_USAGE). */
+/* buf = dir/name, and dir/<split>.safetensors; one that does not fit is an error (EX_USAGE). */
+bool dataset_file(char buf[FILE_PATH_MAX], const char *dir, const char *name, Err *err);
 bool dataset_path(char buf[FILE_PATH_MAX], const char *dir, int split, Err *err);
 
 bool dataset_open(Dataset *d, const char *path, Err *err);

@@ -1,15 +1,11 @@
-/* ListOps as the Long Range Arena's program writes it: basic_{train,val,test}.tsv, a header
- * "Source<TAB>Target" and a line an expression, ended by CR and LF. The expression is printed as
- * the binary tree that the program holds it in, so that "[MAX 4 2 ]" is "( ( ( [MAX 4 ) 2 ) ] )".
- *
- * Reading drops round parentheses (they must be balanced), as LRA's own input pipeline does, keeps
- * the closing brackets, and works out every target again. */
+#include "data/listops_tsv.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "data/dataset.h"
-#include "data/listops.h"
+#include "data/listops_value.h"
 #include "io/lines.h"
 
 #define URL "https://storage.googleapis.com/long-range-arena/lra_release.gz"
@@ -95,11 +91,7 @@ static bool read_all(DatasetWriter *const w[SPLITS], const char *dir, Err *err) 
     bool ok = true;
     for (int s = 0; ok && s < SPLITS; s++) {
         char path[FILE_PATH_MAX];
-        int n = snprintf(path, sizeof path, "%s/%s", dir, files[s]);
-        ok = n < FILE_PATH_MAX
-                 ? read_split(w[s], path, ids, err)
-                 : err_set(err, EX_USAGE, "%.80s...: this name is longer than %d bytes", dir,
-                           FILE_PATH_MAX);
+        ok = dataset_file(path, dir, files[s], err) && read_split(w[s], path, ids, err);
     }
     mem_free(ids);
     return ok;
@@ -206,11 +198,9 @@ bool listops_export(const char *dir, const char *to, Err *err) {
     for (int s = 0; ok && s < SPLITS; s++) {
         char path[FILE_PATH_MAX], out[FILE_PATH_MAX];
         Dataset d = {0};
-        ok = dataset_path(path, dir, s, err) && dataset_open(&d, path, err);
-        if (ok && snprintf(out, sizeof out, "%s/%s", to, files[s]) >= FILE_PATH_MAX)
-            ok = err_set(err, EX_USAGE, "%.80s...: this name is longer than %d bytes", to,
-                         FILE_PATH_MAX);
-        if (ok && !task_fits(&task_listops, d.vocab, d.classes, d.per_example))
+        ok = dataset_path(path, dir, s, err) && dataset_open(&d, path, err) &&
+             dataset_file(out, to, files[s], err);
+        if (ok && !task_fits(task_find("listops"), d.vocab, d.classes, d.per_example))
             ok = err_set(err, EX_DATAERR, "%s: is not ListOps", path);
         ok = ok && write_split(&d, out, err);
         dataset_close(&d);

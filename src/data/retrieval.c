@@ -195,11 +195,7 @@ static bool read_all(DatasetWriter *const w[SPLITS], const char *dir, bool texts
     for (int s = 0; ok && s < SPLITS; s++) {
         char path[FILE_PATH_MAX];
         Reading r = {.dir = dir, .texts = texts, .w = w[s]};
-        int n = snprintf(path, sizeof path, "%s/%s", dir, files[texts ? 0 : 1][s]);
-        ok = n < FILE_PATH_MAX
-                 ? read_split(&r, path, err)
-                 : err_set(err, EX_USAGE, "%.80s...: this name is longer than %d bytes", dir,
-                           FILE_PATH_MAX);
+        ok = dataset_file(path, dir, files[texts ? 0 : 1][s], err) && read_split(&r, path, err);
         map_free(&r.ids);
         map_free(&r.papers);
     }

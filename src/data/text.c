@@ -106,10 +106,7 @@ static bool read_folder(Reviews *all, const char *dir, int part, int label, Err 
     for (struct dirent *e; ok && (e = readdir(d));) {
         Review r = {.part = part, .label = label};
         if (!parse_name(&r, e->d_name)) continue;
-        ok = snprintf(path, sizeof path, "%s/%s", dir, e->d_name) < FILE_PATH_MAX
-                 ? read_file(all, &r, path, err)
-                 : err_set(err, EX_USAGE, "%.80s...: this name is longer than %d bytes", dir,
-                           FILE_PATH_MAX);
+        ok = dataset_file(path, dir, e->d_name, err) && read_file(all, &r, path, err);
     }
     closedir(d);
     return ok;

@@ -7,7 +7,8 @@
 
 #include "core/lanes.h"
 #include "data/import.h"
-#include "data/listops.h"
+#include "data/listops_tsv.h"
+#include "data/listops_value.h"
 
 #define HEAD "Source\tTarget\r\n"
 

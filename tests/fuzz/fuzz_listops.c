@@ -1,6 +1,6 @@
 /* Covers: src/data/listops_tsv.c src/io/lines.c */
 #include "data/dataset.h"
-#include "data/listops.h"
+#include "data/listops_tsv.h"
 #include "fuzz/fuzz.h"
 
 static bool import(const char *from, const char *out) {

@@ -1,0 +1,19 @@
+/* ListOps as the Long Range Arena's program writes it: basic_{train,val,test}.tsv, a header
+ * "Source<TAB>Target" and a line an expression, ended by CR and LF. The expression is printed as
+ * the binary tree that the program holds it in, so that "[MAX 4 2 ]" is "( ( ( [MAX 4 ) 2 ) ] )".
+ *
+ * Reading drops round parentheses (they must be balanced), as LRA's own input pipeline does, keeps
+ * the closing brackets, and works out every target again. */
+#ifndef DATA_LISTOPS_TSV_H
+#define DATA_LISTOPS_TSV_H
+
+#include "data/task.h"
+
+/* The members of the task's row. */
+bool listops_import(const TaskRequest *r, Err *err);
+bool listops_recognise(const char *dir);
+
+/* Writes the three files into `to` from the prepared splits in `dir`. */
+bool listops_export(const char *dir, const char *to, Err *err);
+
+#endif
