@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/snakes.h"
+#include "data/snake_style.h"
 
 enum {
     DEGREES = 360,    /* directions of first paddles: index i is i - 180 degrees */
