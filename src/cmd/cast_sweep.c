@@ -64,8 +64,8 @@ static const struct option long_options[] = {
 static bool take_option(SweepRequest *r, int option, const char *text, char *const *argv,
                         Err *err) {
     switch (option) {
-    case OPT_SEEDS: r->seeds = text; return true;
-    case OPT_OUT: r->dir = text; return true;
+    case OPT_SEEDS: r->plan.seeds = text; return true;
+    case OPT_OUT: r->plan.dir = text; return true;
     case OPT_SLURM: r->slurm = text; return true;
     case OPT_DRY_RUN: r->dry_run = true; return true;
     case OPT_THREADS: return option_int("threads", text, 1, OPTION_MOST_THREADS, &r->threads, err);
@@ -84,11 +84,12 @@ static bool parse(SweepRequest *r, int argc, char **argv, bool *done, Err *err) 
         if (!take_option(r, c, optarg, argv, err)) return false;
     }
     if (optind == argc) return err_set(err, EX_USAGE, "which CONFIG?" TRY_HELP);
-    if (!r->dir || !*r->dir) return err_set(err, EX_USAGE, "--out DIR is missing" TRY_HELP);
+    if (!r->plan.dir || !*r->plan.dir)
+        return err_set(err, EX_USAGE, "--out DIR is missing" TRY_HELP);
     if (r->only && r->slurm) return err_set(err, EX_USAGE, "either --only or --slurm, not both");
-    r->config = argv[optind];
-    r->lists = argv + optind + 1;
-    r->nlists = argc - optind - 1;
+    r->plan.config = argv[optind];
+    r->plan.lists = argv + optind + 1;
+    r->plan.nlists = argc - optind - 1;
     return true;
 }
 

@@ -411,10 +411,9 @@ bool plan_record(const Plan *p, Err *err) {
 
 /* ---- the plan ---- */
 
-bool plan_open(Plan *p, const char *config, const char *dir, char *const *lists, int count,
-               const char *seeds, Err *err) {
-    *p = (Plan){.config = config, .dir = dir};
-    if (!grid_open(&p->grid, lists, count, seeds, err)) return false;
+bool plan_open(Plan *p, const PlanRequest *r, Err *err) {
+    *p = (Plan){.config = r->config, .dir = r->dir};
+    if (!grid_open(&p->grid, r->lists, r->nlists, r->seeds, err)) return false;
     p->runs = mem_alloc((size_t)p->grid.runs, sizeof *p->runs);
     cJSON *base = NULL;
     if (check_name(p, err) && read_record(p, err) && check_no_run(p, err) &&

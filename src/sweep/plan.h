@@ -33,6 +33,13 @@ typedef struct PlanRun {
     double seconds; /* that it took so far */
 } PlanRun;
 
+/* seeds NULL: none. */
+typedef struct PlanRequest {
+    const char *config, *dir, *seeds;
+    char *const *lists; /* (nlists) "key=v1,v2,..." */
+    int nlists;
+} PlanRequest;
+
 typedef struct Plan {
     const char *config, *dir; /* the caller's */
     Grid grid;
@@ -46,8 +53,7 @@ typedef struct Plan {
  * its own, is an error (of config_load); a combination that does not go together is PLAN_WRONG.
  * EX_CONFIG too where `dir` holds a sweep or a run of another config, and EX_CANTCREAT where it is
  * a run's own. On error nothing is to be freed. */
-bool plan_open(Plan *p, const char *config, const char *dir, char *const *lists, int count,
-               const char *seeds, Err *err);
+bool plan_open(Plan *p, const PlanRequest *r, Err *err);
 void plan_close(Plan *p);
 
 /* Makes the directory and writes sweep.json (EX_CANTCREAT, EX_IOERR). */

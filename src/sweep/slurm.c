@@ -1,5 +1,7 @@
-/* The job script of a sweep. Nothing of the user's is in it but as quoted words of a command, or in
- * characters that mean nothing to a shell. */
+/* Nothing of the user's is in the script but as quoted words of a command, or in characters that
+ * mean nothing to a shell. */
+#include "sweep/slurm.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +12,6 @@
 #include "core/mem.h"
 #include "core/option.h"
 #include "core/version.h"
-#include "sweep/sweep.h"
 
 enum { SLURM_ARRAY_MOST = 1000 /* MaxArraySize is 1001 unless a cluster sets it */ };
 
@@ -36,7 +37,7 @@ static void print_output(FILE *f, const char *here, const char *dir) {
                 *dir == '/' ? "" : "/", dir);
 }
 
-static void print_directives(FILE *f, const Plan *p, const SweepRequest *r, const char *here) {
+static void print_directives(FILE *f, const Plan *p, int threads, const char *here) {
     fputs(
         "#!/bin/bash\n"
         "# Written by cast_sweep " CAST_VERSION ": an array job for Slurm, a task a run. To submit "
@@ -49,39 +50,38 @@ static void print_directives(FILE *f, const Plan *p, const SweepRequest *r, cons
         "#SBATCH --array=",
         f);
     print_array(f, p);
-    fprintf(f, "\n#SBATCH --cpus-per-task=%d\n", lanes_open(r->threads));
+    fprintf(f, "\n#SBATCH --cpus-per-task=%d\n", lanes_open(threads));
     fputs("#SBATCH --signal=TERM@120\n"
           "#SBATCH --requeue\n"
           "#SBATCH --open-mode=append\n",
           f);
-    print_output(f, here, r->dir);
+    print_output(f, here, p->dir);
 }
 
-static void print_task(FILE *f, const SweepRequest *r, const char *here, const char *program) {
-    fputs("set -u\ncd ", f);
-    option_print_word(f, here);
+/* A word of a command, quoted where it must be; nothing for NULL. */
+static void add_word(FILE *f, const char *before, const char *word) {
+    if (!word) return;
+    fputs(before, f);
+    option_print_word(f, word);
+}
+
+static void print_task(FILE *f, const PlanRequest *r, int threads, const char *here,
+                       const char *program) {
+    add_word(f, "set -u\ncd ", here);
     fputs(" || exit 66\n"
           "# In a step of the job, which is what Slurm signals.\n"
           "step=()\n"
           "if [ -n \"${SLURM_JOB_ID:-}\" ] && command -v srun >/dev/null; then\n"
           "    step=(srun --ntasks=1 --cpus-per-task=\"${SLURM_CPUS_PER_TASK:-1}\")\n"
           "fi\n"
-          "\"${step[@]}\" ",
+          "\"${step[@]}\"",
           f);
-    option_print_word(f, program);
-    fputc(' ', f);
-    option_print_word(f, r->config);
-    for (int i = 0; i < r->nlists; i++) {
-        fputc(' ', f);
-        option_print_word(f, r->lists[i]);
-    }
-    if (r->seeds) {
-        fputs(" --seeds ", f);
-        option_print_word(f, r->seeds);
-    }
-    if (r->threads) fprintf(f, " --threads %d", r->threads);
-    fputs(" --out ", f);
-    option_print_word(f, r->dir);
+    add_word(f, " ", program);
+    add_word(f, " ", r->config);
+    for (int i = 0; i < r->nlists; i++) add_word(f, " ", r->lists[i]);
+    add_word(f, " --seeds ", r->seeds);
+    if (threads) fprintf(f, " --threads %d", threads);
+    add_word(f, " --out ", r->dir);
     fputs(" --only \"${SLURM_ARRAY_TASK_ID:?is set by sbatch}\"\n"
           "status=$?\n"
           "# Stopped and saved: to be gone on with.\n"
@@ -92,22 +92,22 @@ static void print_task(FILE *f, const SweepRequest *r, const char *here, const c
           f);
 }
 
-bool sweep_slurm(const Plan *p, const SweepRequest *r, Err *err) {
+bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, int threads, Err *err) {
     char here[FILE_PATH_MAX], program[FILE_PATH_MAX];
     AtomicFile a;
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     if (n < 0 || !getcwd(here, sizeof here))
         return err_set(err, EX_OSERR, "the program's own place is not known: %s", strerror(errno));
     program[n] = '\0';
-    if (!atomic_open(&a, r->slurm, err)) return false;
-    print_directives(a.f, p, r, here);
-    print_task(a.f, r, here, program);
+    if (!atomic_open(&a, path, err)) return false;
+    print_directives(a.f, p, threads, here);
+    print_task(a.f, r, threads, here, program);
     fchmod(fileno(a.f), 0755);
     if (!atomic_commit(&a, err)) return false;
     if (p->grid.runs > SLURM_ARRAY_MOST)
         log_warn("%d runs: many clusters take arrays up to %d only", p->grid.runs,
                  SLURM_ARRAY_MOST);
-    char *submit = option_command(2, (char *[]){(char *)"sbatch", (char *)r->slurm});
+    char *submit = option_command(2, (char *[]){(char *)"sbatch", (char *)path});
     log_info("slurm    to submit it: %s", submit);
     mem_free(submit);
     return true;

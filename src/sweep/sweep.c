@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/option.h"
+#include "sweep/slurm.h"
 #include "train/config.h"
 #include "train/stop.h"
 #include "train/train.h"
@@ -36,7 +37,7 @@ static char *alone_command(const Sweep *s, char *const *overrides, const char *d
     const int n = s->plan.grid.nkeys;
     char **words = mem_alloc((size_t)n + 4, sizeof *words);
     words[0] = (char *)"cast_train";
-    words[1] = (char *)s->r->config;
+    words[1] = (char *)s->r->plan.config;
     memcpy(words + 2, overrides, (size_t)n * sizeof *words);
     words[n + 2] = (char *)"--out";
     words[n + 3] = (char *)dir;
@@ -72,7 +73,7 @@ static bool train_alone(const Sweep *s, int run, Err *err) {
         .dir = dir, .command = command, .brief = s->brief, .among = s->r->only ? NULL : &among};
     lanes_open(s->r->threads);
     gemm_open();
-    bool ok = config_load(&c, s->r->config, overrides, g->nkeys, err) &&
+    bool ok = config_load(&c, s->r->plan.config, overrides, g->nkeys, err) &&
               train_run(&c, &request, &end, err);
     config_free(&c);
     mem_free(command);
@@ -255,10 +256,10 @@ static bool make_runs(Sweep *s, int *failed, Err *err) {
 
 static bool take_dir(Sweep *s, Err *err) {
     char path[FILE_PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/lock", s->r->dir) >= (int)sizeof path)
-        return err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", s->r->dir);
+    const char *dir = s->r->plan.dir;
     const double wait = s->r->only ? task_lock_seconds : lock_seconds;
-    return file_make_dirs(s->r->dir, err) && (s->lock = file_lock(path, s->r->dir, wait, err)) >= 0;
+    snprintf(path, sizeof path, "%s/lock", dir); /* plan_open saw to it that it fits */
+    return file_make_dirs(dir, err) && (s->lock = file_lock(path, dir, wait, err)) >= 0;
 }
 
 static void leave_dir(Sweep *s) {
@@ -272,14 +273,15 @@ static bool work(Sweep *s, int *failed, Err *err) {
     if (r->dry_run) return true;
     if (!plan_record(&s->plan, err)) return false;
     if (r->only) leave_dir(s);
-    return r->slurm ? sweep_slurm(&s->plan, r, err) : make_runs(s, failed, err);
+    return r->slurm ? slurm_write(r->slurm, &s->plan, &r->plan, r->threads, err)
+                    : make_runs(s, failed, err);
 }
 
 /* In the sweep's directory, which is still to be made. */
 static bool script_goes_inside(const SweepRequest *r) {
-    const size_t n = strlen(r->dir);
-    return !file_exists(r->dir) && !strncmp(r->slurm, r->dir, n) &&
-           (r->slurm[n] == '/' || r->dir[n - 1] == '/');
+    const size_t n = strlen(r->plan.dir);
+    return !file_exists(r->plan.dir) && !strncmp(r->slurm, r->plan.dir, n) &&
+           (r->slurm[n] == '/' || r->plan.dir[n - 1] == '/');
 }
 
 /* Before anything is made. */
@@ -294,8 +296,7 @@ static bool try_script(const SweepRequest *r, Err *err) {
 bool sweep_run(const SweepRequest *r, int *failed, Err *err) {
     Sweep s = {.r = r, .lock = -1};
     *failed = 0;
-    bool ok = plan_open(&s.plan, r->config, r->dir, r->lists, r->nlists, r->seeds, err) &&
-              try_script(r, err);
+    bool ok = plan_open(&s.plan, &r->plan, err) && try_script(r, err);
     if (ok && r->only > s.plan.grid.runs)
         ok = err_set(err, EX_USAGE, "--only %d: there are %d runs", r->only, s.plan.grid.runs);
     /* Tasks of a job share the directory: their runs have locks of their own, and only the first
@@ -304,8 +305,7 @@ bool sweep_run(const SweepRequest *r, int *failed, Err *err) {
         /* Now that it is known to be one, behind the lock: another may just have come to its end.
          */
         plan_close(&s.plan);
-        ok = take_dir(&s, err) &&
-             plan_open(&s.plan, r->config, r->dir, r->lists, r->nlists, r->seeds, err);
+        ok = take_dir(&s, err) && plan_open(&s.plan, &r->plan, err);
     }
     ok = ok && work(&s, failed, err);
     plan_close(&s.plan);

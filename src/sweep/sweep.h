@@ -6,9 +6,7 @@
 #include "sweep/plan.h"
 
 typedef struct SweepRequest {
-    const char *config, *dir, *seeds;
-    char *const *lists; /* (nlists) "key=v1,v2,..." */
-    int nlists;
+    PlanRequest plan;
     const char *command; /* that called this program: how to go on */
     int threads;         /* of a run; 0: as cast_train chooses */
     int only;            /* run 1, 2, ... alone; 0: all */
@@ -19,9 +17,5 @@ typedef struct SweepRequest {
 /* *failed: how many runs failed, or cannot be run. False: EX_TEMPFAIL, a signal came, and the same
  * sweep goes on from there; else the sweep could not start. */
 bool sweep_run(const SweepRequest *r, int *failed, Err *err);
-
-/* Writes a script for Slurm: an array job with a task a run, each of which calls this program with
- * --only; a task that is stopped is queued again. EX_CANTCREAT, EX_IOERR. */
-bool sweep_slurm(const Plan *p, const SweepRequest *r, Err *err);
 
 #endif

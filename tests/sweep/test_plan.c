@@ -18,7 +18,8 @@
 static bool try_plan(Plan *p, char *const *lists, const char *seeds, Err *err) {
     int n = 0;
     while (lists[n]) n++;
-    return plan_open(p, scratch("config.json"), scratch("sweep"), lists, n, seeds, err);
+    const PlanRequest r = {scratch("config.json"), scratch("sweep"), seeds, lists, n};
+    return plan_open(p, &r, err);
 }
 
 static Plan open_plan(char *const *lists, const char *seeds) {
