@@ -12,7 +12,8 @@
 #include "core/version.h"
 #include "train/stop.h"
 #include "viz/cluster_stats.h"
-#include "viz/viz.h"
+#include "viz/viz_print.h"
+#include "viz/viz_write.h"
 
 #define TRY_HELP "; 'cast_viz --help' says more"
 
@@ -150,10 +151,10 @@ static bool show_example(const Options *o, Trained *t, Err *err) {
     if (o->layer >= depth)
         return err_set(err, EX_USAGE, "--layer: the model has layers 0 to %d, got %d", depth - 1,
                        o->layer);
-    if (!viz_open(&v, t, o->index, err)) return false;
-    viz_print(stdout, &v, o->layer, colours(o));
+    if (!viz_open(&v, t, o->index, o->layer, err)) return false;
+    viz_print(stdout, &v, colours(o));
     fflush(stdout); /* main tells if that fails: the files are of use all the same */
-    const bool ok = viz_write(&v, o->out ? o->out : here, o->layer, err);
+    const bool ok = viz_write(&v, o->out ? o->out : here, err);
     viz_close(&v);
     return ok;
 }

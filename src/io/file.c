@@ -168,6 +168,11 @@ bool atomic_commit(AtomicFile *a, Err *err) {
     return true;
 }
 
+bool file_in(char path[FILE_PATH_MAX], const char *dir, const char *name, Err *err) {
+    return snprintf(path, FILE_PATH_MAX, "%s/%s", dir, name) < FILE_PATH_MAX ||
+           err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", dir);
+}
+
 /* What may not be looked at is told when it is read. */
 bool file_exists(const char *path) {
     struct stat st;

@@ -27,6 +27,8 @@ void atomic_abandon(AtomicFile *a);
 /* For large data: fwrite to a->f, and commit can tell why it failed. */
 void atomic_write(AtomicFile *a, const void *data, size_t size);
 
+/* path = dir/name, of a file to be written (EX_CANTCREAT if it is too long). */
+bool file_in(char path[FILE_PATH_MAX], const char *dir, const char *name, Err *err);
 /* mkdir -p (EX_CANTCREAT). */
 bool file_make_dirs(const char *path, Err *err);
 /* Or may: its directory cannot be entered. */

@@ -14,19 +14,14 @@
 #include "io/json_print.h"
 #include "train/config.h"
 
-static bool place(char out[FILE_PATH_MAX], const char *dir, const char *name, Err *err) {
-    int n = snprintf(out, FILE_PATH_MAX, "%s/%s", dir, name);
-    return n < FILE_PATH_MAX || err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", dir);
-}
-
 bool rundir_name(RunDir *r, const char *dir, Err *err) {
     *r = (RunDir){.lock = -1};
     snprintf(r->dir, sizeof r->dir, "%s", dir);
-    return place(r->last, dir, "last.safetensors", err) &&
-           place(r->best, dir, "best.safetensors", err) &&
-           place(r->metrics, dir, "metrics.jsonl", err) &&
-           place(r->config, dir, "config.json", err) && place(r->env, dir, "env.json", err) &&
-           place(r->lock_file, dir, "lock", err);
+    return file_in(r->last, dir, "last.safetensors", err) &&
+           file_in(r->best, dir, "best.safetensors", err) &&
+           file_in(r->metrics, dir, "metrics.jsonl", err) &&
+           file_in(r->config, dir, "config.json", err) && file_in(r->env, dir, "env.json", err) &&
+           file_in(r->lock_file, dir, "lock", err);
 }
 
 bool rundir_try_room(const RunDir *r, size_t bytes, Err *err) {

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/log.h"
 #include "data/bytes.h"
 
 /* ---- what is shown ---- */
@@ -41,9 +40,11 @@ static double probability(const real *logits, int k, int K) {
     return 1 / sum;
 }
 
-bool viz_open(Viz *v, Trained *t, int index, Err *err) {
+bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err) {
     const Model *m = &t->config.model;
     *v = (Viz){.t = t, .index = index, .depth = m->conf.depth, .docs = m->task.per_example};
+    v->from = layer < 0 ? 0 : layer;
+    v->to = layer < 0 ? v->depth : layer + 1;
     if (!taps_open(&v->taps, m, v->docs, t->checkpoint, err)) return false;
     if (index >= t->feed.examples[t->split]) {
         err_set(err, EX_USAGE, "--index: the %s split has examples 0 to %d, got %d",
@@ -95,42 +96,4 @@ int viz_token(const Viz *v, const VizDoc *d, int n, char buf[VIZ_TEXT]) {
     else
         snprintf(buf, VIZ_TEXT, "%d", d->ids[i]);
     return 1;
-}
-
-/* ---- files ---- */
-
-typedef bool WriteDoc(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err);
-
-static bool write_one(const Viz *v, const char *dir, int doc, int layer, const char *kind,
-                      WriteDoc *write, Err *err) {
-    char path[FILE_PATH_MAX];
-    const char *which = v->docs == 1 ? "" : doc ? "-b" : "-a";
-    const int n = snprintf(path, sizeof path, "%s/viz-%d%s-layer%d-%s.png", dir, v->index, which,
-                           layer, kind);
-    if (n >= (int)sizeof path)
-        return err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", dir);
-    if (!write(v, &v->doc[doc], layer, path, err)) return false;
-    log_info("wrote %s", path);
-    return true;
-}
-
-static bool write_page(const Viz *v, const char *dir, int layer, Err *err) {
-    char path[FILE_PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/viz-%d.html", dir, v->index) >= (int)sizeof path)
-        return err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", dir);
-    if (!viz_write_html(v, layer, path, err)) return false;
-    log_info("wrote %s", path);
-    return true;
-}
-
-bool viz_write(const Viz *v, const char *dir, int layer, Err *err) {
-    const int from = layer < 0 ? 0 : layer, to = layer < 0 ? v->depth : layer + 1;
-    const bool pictures = v->doc[0].width > 0;
-    if (!file_make_dirs(dir, err)) return false;
-    for (int i = 0; i < v->docs; i++)
-        for (int l = from; l < to; l++)
-            if ((pictures && !write_one(v, dir, i, l, "clusters", viz_write_clusters, err)) ||
-                !write_one(v, dir, i, l, "affinity", viz_write_affinity, err))
-                return false;
-    return pictures || write_page(v, dir, layer, err);
 }

@@ -1,9 +1,9 @@
-/* Clusters of a text as a page that needs nothing but itself. */
+#include "viz/viz_html.h"
+
 #include <string.h>
 
 #include "io/text.h"
 #include "viz/palette.h"
-#include "viz/viz.h"
 
 static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
@@ -115,7 +115,7 @@ static void put_legend(FILE *f, const Clusters *c) {
     fprintf(f, "</p>\n<p>%d tokens; %d in no cluster, %d in several.</p>\n", c->N, none, several);
 }
 
-static void put_page(FILE *f, const Viz *v, int layer) {
+static void put_page(FILE *f, const Viz *v) {
     char title[256];
     viz_title(v, title, sizeof title);
     fputs(head, f);
@@ -131,7 +131,7 @@ static void put_page(FILE *f, const Viz *v, int layer) {
           "and how many tokens it holds) to see it alone; again for all.</p>\n",
           f);
     for (int i = 0; i < v->docs; i++)
-        for (int l = layer < 0 ? 0 : layer; l < (layer < 0 ? v->depth : layer + 1); l++) {
+        for (int l = v->from; l < v->to; l++) {
             const VizDoc *d = &v->doc[i];
             fputs("<section>\n<h2>", f);
             if (v->docs > 1)
@@ -147,9 +147,9 @@ static void put_page(FILE *f, const Viz *v, int layer) {
     fputs("</html>\n", f);
 }
 
-bool viz_write_html(const Viz *v, int layer, const char *path, Err *err) {
+bool viz_html(const Viz *v, const char *path, Err *err) {
     AtomicFile a;
     if (!atomic_open(&a, path, err)) return false;
-    put_page(a.f, v, layer);
+    put_page(a.f, v);
     return atomic_commit(&a, err);
 }

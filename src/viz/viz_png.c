@@ -1,9 +1,9 @@
-/* Clusters as PNG: a grid of panels, or the matrix of affinities. */
+#include "viz/viz_png.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "viz/canvas.h"
-#include "viz/viz.h"
 
 enum {
     PANEL = 256,     /* about how wide a picture's panel is */
@@ -170,7 +170,7 @@ static void legend(Grid *g) {
     canvas_text(&g->canvas, x + side + 6, y, TEXT, ink, text);
 }
 
-bool viz_write_clusters(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err) {
+bool viz_png_clusters(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err) {
     enum { EXTRA = 2 };
     Grid g;
     open_grid(&g, v, d, layer, EXTRA);
@@ -298,7 +298,7 @@ static bool write_affinity_matrix(const Viz *v, const VizDoc *d, int layer, cons
     return ok;
 }
 
-bool viz_write_affinity(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err) {
+bool viz_png_affinity(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err) {
     return d->width ? write_affinity_panels(v, d, layer, path, err)
                     : write_affinity_matrix(v, d, layer, path, err);
 }

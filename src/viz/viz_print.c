@@ -1,8 +1,9 @@
-/* Clusters on a terminal. */
+#include "viz/viz_print.h"
+
 #include <string.h>
 
+#include "io/text.h"
 #include "viz/palette.h"
-#include "viz/viz.h"
 
 enum { LINE = 80, ENTRY = 10, BLACK = 16, WHITE = 231, NONE = 240 };
 
@@ -82,19 +83,12 @@ static void print_pixels(const Printer *p) {
 
 /* ---- texts ---- */
 
-/* Characters of UTF-8. */
-static int columns(const char *s) {
-    int n = 0;
-    for (; *s; s++) n += ((unsigned char)*s & 0xc0) != 0x80;
-    return n;
-}
-
 /* The end of the line that begins with token n. */
 static int line_end(const Printer *p, int n) {
     char text[VIZ_TEXT];
     for (int used = 0, start = n; n < p->c->N;) {
         const int next = n + viz_token(p->v, p->d, n, text);
-        used += columns(text) + viz_spaced(p->v);
+        used += text_width(text) + viz_spaced(p->v);
         if (used > LINE && n > start) break;
         n = next;
     }
@@ -121,7 +115,7 @@ static void print_symbols(const Printer *p, int n, int end) {
         const char s = symbol(p->c, n);
         n += viz_token(p->v, p->d, n, text);
         fputc(s, p->f);
-        for (int i = columns(text) + viz_spaced(p->v); i > 1; i--) fputc(' ', p->f);
+        for (int i = text_width(text) + viz_spaced(p->v); i > 1; i--) fputc(' ', p->f);
     }
     fputc('\n', p->f);
 }
@@ -134,7 +128,7 @@ static void print_text(const Printer *p) {
     }
 }
 
-void viz_print(FILE *f, const Viz *v, int layer, bool colour) {
+void viz_print(FILE *f, const Viz *v, bool colour) {
     char title[256];
     viz_title(v, title, sizeof title);
     fprintf(f, "%s\n", title);
@@ -147,7 +141,7 @@ void viz_print(FILE *f, const Viz *v, int layer, bool colour) {
             : v->doc[0].width ? "grey is none"
                               : "underlined: it has several");
     for (int i = 0; i < v->docs; i++)
-        for (int l = layer < 0 ? 0 : layer; l < (layer < 0 ? v->depth : layer + 1); l++) {
+        for (int l = v->from; l < v->to; l++) {
             const Printer p = {f, v, &v->doc[i], &v->doc[i].layer[l], colour};
             print_legend(&p, l);
             (p.d->width ? print_pixels : print_text)(&p);
