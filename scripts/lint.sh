@@ -6,6 +6,7 @@
 #   layers      a folder of src includes only folders to its left:
 #               core io ops attention model optim train sweep,viz report cmd (sweep and viz do not know each other);
 #               data uses core and io, and is used from train on
+#   pairs       no two modules (FOLDER/NAME.c and .h) need each other
 #   calls       malloc and free outside core and io; calls that overflow, that hide errors or that run a shell
 #   threads     OpenMP pragmas other than `omp simd` outside core/lanes.c
 #   leftovers   TODO, FIXME, #if 0
@@ -18,6 +19,10 @@ shell=(scripts/*.sh scripts/*/*.sh tests/*.sh tests/*/*.sh .ci/run)
 
 # Files that may be longer than 500 lines, each with its reason: "path: reason".
 long_files=("src/attention/cast.c: a mechanism is one file")
+
+# Modules that may need each other, each with its reason: "module module: reason".
+close_pairs=("attention/cast attention/cast_choose: a mechanism, in two files"
+    "model/encoder model/normalize: the norms of a pass, apart from its blocks")
 
 found=$(mktemp)
 trap 'rm -f "$found"' EXIT
@@ -94,6 +99,25 @@ check_layers() {
         }' "${src[@]}"
 }
 
+# A module needs those whose headers it includes, and those that have the functions its own header declares.
+check_pairs() {
+    {
+        awk '/^[ \t]*#[ \t]*include[ \t]*"/ { split($0, part, "\""); print "include", FILENAME, part[2] }' "${src[@]}"
+        ctags -x --language-force=C --kinds-C=p --_xformat='declare %F %N' src/*/*.h
+        ctags -x --language-force=C --kinds-C=f --_xformat='define %F %N' src/*/*.c
+    } | awk -v close_pairs="$(printf '%s\n' "${close_pairs[@]}")" '
+        function module(path) { sub(/^src\//, "", path); sub(/\.[ch]$/, "", path); return path }
+        function need(a, b) {
+            needs[a, b] = 1
+            if (a == b || !((b, a) in needs)) return
+            if (index("\n" close_pairs, "\n" (a < b ? a " " b : b " " a) ": ")) return
+            print "src/" a ".h:1: needs " b ", which needs it"
+        }
+        $1 == "include" { need(module($2), module($3)) }
+        $1 == "declare" { home[$3] = module($2) }
+        $1 == "define" && $3 in home { need(home[$3], module($2)) }'
+}
+
 # forbid PATTERN REASON FILE...: PATTERN is an extended regular expression for a name that is called.
 forbid() {
     local names=$1 reason=$2
@@ -127,7 +151,7 @@ check_leftovers() {
     code "${src[@]}" "${tests[@]}" | grep -E '#[ ]*if[ ]+0' | sed -E 's/^([^:]*:[0-9]+):.*/\1: dead code/'
 }
 
-for check in format lengths layers calls threads leftovers; do
+for check in format lengths layers pairs calls threads leftovers; do
     "check_$check" >>"$found"
 done
 if [ -s "$found" ]; then

@@ -6,6 +6,7 @@
 
 #include "core/option.h"
 #include "core/version.h"
+#include "report/curve_plot.h"
 #include "report/page.h"
 #include "report/papers.h"
 #include "report/results.h"

@@ -1,10 +1,8 @@
-/* Curves: a number over training, of runs and of groups of them; accuracy over the number of
- * clusters. Each writes a script into a Plot. */
+/* Curves: a number over training, of groups of runs. */
 #ifndef REPORT_CURVE_H
 #define REPORT_CURVE_H
 
 #include "report/group.h"
-#include "report/plot.h"
 
 typedef enum CurveAxis { CURVE_STEPS, CURVE_TIME, CURVE_TOKENS } CurveAxis;
 typedef enum CurveBand { CURVE_RANGE, CURVE_SD } CurveBand; /* least to most; +- sd */
@@ -30,13 +28,5 @@ enum { CURVE_POINTS = 400 }; /* the most that a line of training has */
  * validation: a point a step at which any run was validated, as it is. */
 void curve_train(Curve *c, const Group *g, int key, CurveAxis axis, CurveBand band);
 void curve_validation(Curve *c, const Group *g, int key, CurveAxis axis, CurveBand band);
-
-/* Training as lines, with a band where there are several runs, validation as points. EX_NOINPUT: no
- * run has a line yet. */
-bool curve_plot(Plot *p, const Groups *g, int key, CurveAxis axis, CurveBand band, Err *err);
-
-/* Test accuracy of best over model.attention.clusters, a line for what else differs. EX_NOINPUT:
- * fewer than two numbers of clusters have a finished run. Groups without one are told. */
-bool curve_plot_clusters(Plot *p, const Groups *g, CurveBand band, Err *err);
 
 #endif

@@ -1,3 +1,5 @@
+#include "report/curve_plot.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,7 +7,6 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "io/text.h"
-#include "report/curve.h"
 
 enum { MOST_NAMED = 16, WIDTH = 800, HEIGHT = 440, LEGEND_ROW = 22 };
 

@@ -7,6 +7,7 @@
 #include "core/mem.h"
 #include "core/version.h"
 #include "io/text.h"
+#include "report/curve_plot.h"
 
 /* Black of gnuplot's pictures is the page's foreground, so that they can be read on either ground.
  */

@@ -1,4 +1,4 @@
-#include "report/curve.h"
+#include "report/curve_plot.h"
 
 #include <math.h>
 #include <setjmp.h>
