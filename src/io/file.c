@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "core/log.h"
+#include "core/mem.h"
+#include "io/text.h"
 
 #define TEMP_MARK ".tmp."
 
@@ -221,6 +223,27 @@ bool file_make_dirs(const char *path, Err *err) {
         return cannot_create(part, err);
     }
     return true;
+}
+
+void file_list(FileList *names, const char *dir, const char *start, const char *end) {
+    *names = (FileList){0};
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *slash = text_ends(dir, "/") ? "" : "/";
+        if (e->d_name[0] == '.' || strncmp(e->d_name, start, strlen(start)) != 0 ||
+            !text_ends(e->d_name, end))
+            continue;
+        names->name = mem_grow(names->name, (size_t)names->n + 1, sizeof *names->name);
+        names->name[names->n++] = text_format("%s%s%s", dir, slash, e->d_name);
+    }
+    if (d) closedir(d);
+    if (names->n) qsort(names->name, (size_t)names->n, sizeof *names->name, text_order);
+}
+
+void file_list_free(FileList *names) {
+    for (int i = 0; i < names->n; i++) mem_free(names->name[i]);
+    mem_free(names->name);
+    *names = (FileList){0};
 }
 
 static bool map_fd(FileMap *m, int fd, const char *path, Err *err) {

@@ -41,6 +41,15 @@ bool file_same(const char *a, const char *b);
 /* Whether it is missing, or a regular file without a byte. */
 bool file_is_empty(const char *path);
 
+/* The paths of what `dir` holds whose names begin with `start` (nothing that begins with a dot) and
+ * end in `end`, sorted; to be freed. None where it cannot be read. */
+typedef struct FileList {
+    char **name;
+    int n;
+} FileList;
+void file_list(FileList *names, const char *dir, const char *start, const char *end);
+void file_list_free(FileList *names);
+
 /* Locks a file, which is made where it is missing and says who holds it, for as long as the
  * descriptor stays open, here or in a child. -1: another process has it, and kept it for `seconds`
  * (EX_CANTCREAT; the message names `what` the lock is for, a directory). Where the file system has

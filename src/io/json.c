@@ -308,11 +308,15 @@ cJSON *json_at(const cJSON *root, const char *path) {
     return NULL;
 }
 
-static cJSON *parse_or_string(const char *value, int max_depth) {
+const char *json_string(const cJSON *root, const char *path) {
+    return cJSON_GetStringValue(json_at(root, path));
+}
+
+cJSON *json_value(const char *text, int max_depth) {
     Err unused;
-    cJSON *item = json_parse(value, strlen(value), JSON_MAX_BYTES, max_depth, "", &unused);
+    cJSON *item = json_parse(text, strlen(text), JSON_MAX_BYTES, max_depth, "", &unused);
     if (item) return item;
-    item = cJSON_CreateString(value);
+    item = cJSON_CreateString(text);
     REQUIRE(item, "out of memory");
     return item;
 }
@@ -370,7 +374,7 @@ bool json_override(cJSON *root, const char *assignment, Err *err) {
     key[n] = '\0';
     cJSON *parent = enter(root, key, &last, &depth, assignment, err);
     if (parent) {
-        cJSON *item = parse_or_string(value, JSON_MAX_DEPTH - depth);
+        cJSON *item = json_value(value, JSON_MAX_DEPTH - depth);
         if (cJSON_GetObjectItemCaseSensitive(parent, last))
             cJSON_ReplaceItemInObjectCaseSensitive(parent, last, item);
         else

@@ -26,8 +26,15 @@ cJSON *json_read(const char *path, Err *err);
 /* The value at a dotted path, "model.attention.clusters"; NULL: there is none. */
 cJSON *json_at(const cJSON *root, const char *path);
 
-/* Sets the dotted path to `value`, creating objects on the way: "model.attention.clusters=32". The
- * value is JSON where it parses as JSON, else a string. EX_USAGE: no '=', an empty key, a path that
+/* The string there; NULL: there is none. */
+const char *json_string(const cJSON *root, const char *path);
+
+/* The value that a text stands for: JSON where it parses as JSON that is no deeper, else a string.
+ * To be deleted. */
+cJSON *json_value(const char *text, int max_depth);
+
+/* Sets the dotted path to `value`, creating objects on the way: "model.attention.clusters=32", as
+ * json_value has it. EX_USAGE: no '=', an empty key, a path that
  * leads through something other than an object, nesting beyond 16, bad UTF-8. */
 bool json_override(cJSON *root, const char *assignment, Err *err);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/mem.h"
 #include "io/file.h"
 #include "io/text.h"
 
@@ -84,6 +85,13 @@ static void print_value(FILE *f, const cJSON *item, int indent) {
 void json_print(FILE *f, const cJSON *root) {
     print_value(f, root, 0);
     fputc('\n', f);
+}
+
+char *json_text(const cJSON *value) {
+    if (cJSON_IsString(value)) return mem_strdup(value->valuestring);
+    char *printed = cJSON_PrintUnformatted(value), *text = mem_strdup(printed ? printed : "");
+    cJSON_free(printed);
+    return text;
 }
 
 bool json_write(const cJSON *root, const char *path, Err *err) {

@@ -13,6 +13,9 @@ bool json_write(const cJSON *root, const char *path, Err *err);
 /* The same to a stream, with a newline. */
 void json_print(FILE *f, const cJSON *root);
 
+/* A value in one line, a string without its quotes; to be freed with mem_free. */
+char *json_text(const cJSON *value);
+
 /* A quoted, escaped string; bytes that are not UTF-8 become U+FFFD. */
 void json_print_string(FILE *f, const char *s);
 /* With the given number of significant digits, at least 1; null for NaN and infinities. */

@@ -41,116 +41,87 @@ static const char *next(const char *s, char c[5]) {
     return s + n;
 }
 
-/* What to write instead of a character; NULL: itself. `before`, `behind`: its neighbours, or 0. */
-typedef const char *Replace(char c, char before, char behind);
+/* What to write instead of an ASCII character; NULL: itself. */
+enum { ASCII = 128 };
+typedef const char *const Escapes[ASCII];
 
-static void write_with(FILE *f, const char *s, Replace *replace) {
+/* `in_word`: a character that stays what it is between letters and digits; 0: none. */
+static void write_with(FILE *f, const char *s, const Escapes escapes, char in_word) {
     char c[5], before = '\0';
     while (*s) {
         s = next(s, c);
-        const char *instead = c[1] ? NULL : replace(c[0], before, *s);
+        const char *instead = c[1] ? NULL : escapes[(unsigned char)c[0]];
+        if (c[0] == in_word && isalnum((unsigned char)before) && isalnum((unsigned char)*s))
+            instead = NULL;
         fputs(instead ? instead : c, f);
         before = c[0];
     }
 }
 
-static const char *nothing(char c, char before, char behind) {
-    (void)c, (void)before, (void)behind;
-    return NULL;
+void text_plain(FILE *f, const char *s) {
+    static const Escapes none;
+    write_with(f, s, none, 0);
 }
-
-void text_plain(FILE *f, const char *s) { write_with(f, s, nothing); }
 
 /* An underscore inside a word begins no emphasis, and d_ff is to stay readable. */
-static const char *for_markdown(char c, char before, char behind) {
-    switch (c) {
-    case '|': return "\\|";
-    case '\\': return "\\\\";
-    case '`': return "\\`";
-    case '*': return "\\*";
-    case '[': return "\\[";
-    case ']': return "\\]";
-    case '~': return "\\~";
-    case '$': return "\\$";
-    case '&': return "&amp;";
-    case '<': return "&lt;";
-    case '>': return "&gt;";
-    case '_':
-        return isalnum((unsigned char)before) && isalnum((unsigned char)behind) ? NULL : "\\_";
-    default: return NULL;
-    }
+void text_markdown(FILE *f, const char *s) {
+    static const Escapes markdown = {
+        ['|'] = "\\|",   ['\\'] = "\\\\", ['`'] = "\\`",  ['*'] = "\\*",
+        ['['] = "\\[",   [']'] = "\\]",   ['~'] = "\\~",  ['$'] = "\\$",
+        ['&'] = "&amp;", ['<'] = "&lt;",  ['>'] = "&gt;", ['_'] = "\\_",
+    };
+    write_with(f, s, markdown, '_');
 }
 
-void text_markdown(FILE *f, const char *s) { write_with(f, s, for_markdown); }
-
-static const char *for_latex(char c, char before, char behind) {
-    (void)before, (void)behind;
-    switch (c) {
-    case '\\': return "\\textbackslash{}";
-    case '~': return "\\textasciitilde{}";
-    case '^': return "\\textasciicircum{}";
-    case '<': return "\\textless{}";
-    case '>': return "\\textgreater{}";
-    case '|': return "\\textbar{}";
-    case '"': return "''"; /* \\textquotedbl asks for a font encoding */
-    case '&': return "\\&";
-    case '%': return "\\%";
-    case '$': return "\\$";
-    case '#': return "\\#";
-    case '_': return "\\_";
-    case '{': return "\\{";
-    case '}': return "\\}";
-    case '[': return "{[}"; /* behind a line's \\ it would begin an argument */
-    default: return NULL;
-    }
-}
-
-void text_latex(FILE *f, const char *s) { write_with(f, s, for_latex); }
-
-static const char *for_csv(char c, char before, char behind) {
-    (void)before, (void)behind;
-    return c == '"' ? "\"\"" : NULL;
+/* For '"' \textquotedbl would ask for a font encoding; behind a line's \\ '[' would begin an
+ * argument. */
+void text_latex(FILE *f, const char *s) {
+    static const Escapes latex = {
+        ['\\'] = "\\textbackslash{}",
+        ['~'] = "\\textasciitilde{}",
+        ['^'] = "\\textasciicircum{}",
+        ['<'] = "\\textless{}",
+        ['>'] = "\\textgreater{}",
+        ['|'] = "\\textbar{}",
+        ['"'] = "''",
+        ['['] = "{[}",
+        ['&'] = "\\&",
+        ['%'] = "\\%",
+        ['$'] = "\\$",
+        ['#'] = "\\#",
+        ['_'] = "\\_",
+        ['{'] = "\\{",
+        ['}'] = "\\}",
+    };
+    write_with(f, s, latex, 0);
 }
 
 void text_csv(FILE *f, const char *s) {
+    static const Escapes csv = {['"'] = "\"\""};
     const bool quoted = strpbrk(s, ",\"\r\n") || *s == ' ';
     if (quoted) fputc('"', f);
-    write_with(f, s, for_csv);
+    write_with(f, s, csv, 0);
     if (quoted) fputc('"', f);
 }
 
-static const char *for_html(char c, char before, char behind) {
-    (void)before, (void)behind;
-    switch (c) {
-    case '&': return "&amp;";
-    case '<': return "&lt;";
-    case '>': return "&gt;";
-    case '"': return "&quot;";
-    case '\'': return "&#39;";
-    default: return NULL;
-    }
+void text_html(FILE *f, const char *s) {
+    static const Escapes html = {
+        ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;", ['\''] = "&#39;"};
+    write_with(f, s, html, 0);
 }
-
-void text_html(FILE *f, const char *s) { write_with(f, s, for_html); }
 
 /* In double quotes, since doubled single quotes are not read well everywhere; what means something
  * there as octal numbers: backquotes would run a shell. */
-static const char *for_gnuplot(char c, char before, char behind) {
-    (void)before, (void)behind;
-    switch (c) {
-    case '"': return "\\042";
-    case '\'': return "\\047";
-    case '`': return "\\140";
-    case '\\': return "\\134";
-    case '@': return "\\100";
-    default: return NULL;
-    }
+void text_gnuplot(FILE *f, const char *s) {
+    static const Escapes gnuplot = {
+        ['"'] = "\\042", ['\''] = "\\047", ['`'] = "\\140", ['\\'] = "\\134", ['@'] = "\\100"};
+    fputc('"', f);
+    write_with(f, s, gnuplot, 0);
+    fputc('"', f);
 }
 
-void text_gnuplot(FILE *f, const char *s) {
-    fputc('"', f);
-    write_with(f, s, for_gnuplot);
-    fputc('"', f);
+int text_order(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 FILE *text_stream(char **text, size_t *size) {

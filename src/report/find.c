@@ -1,42 +1,9 @@
 #include "report/find.h"
 
-#include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "core/log.h"
 #include "core/mem.h"
-#include "io/text.h"
-
-/* ---- names ---- */
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-void names_in(Names *names, const char *dir, const char *start, const char *end) {
-    *names = (Names){0};
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        const char *slash = text_ends(dir, "/") ? "" : "/";
-        if (e->d_name[0] == '.' || strncmp(e->d_name, start, strlen(start)) != 0 ||
-            !text_ends(e->d_name, end))
-            continue;
-        names->name = mem_grow(names->name, (size_t)names->n + 1, sizeof *names->name);
-        names->name[names->n++] = text_format("%s%s%s", dir, slash, e->d_name);
-    }
-    if (d) closedir(d);
-    if (names->n) qsort(names->name, (size_t)names->n, sizeof *names->name, by_name);
-}
-
-void names_free(Names *names) {
-    for (int i = 0; i < names->n; i++) mem_free(names->name[i]);
-    mem_free(names->name);
-    *names = (Names){0};
-}
-
-/* ---- runs ---- */
 
 /* The directory's place on its disk, by which it is known under any name. */
 typedef struct Place {
@@ -92,9 +59,9 @@ static bool look(Search *s, const char *dir, int levels);
 
 /* Whether there is a run below, damaged or not. What holds none beside others that do is told. */
 static bool look_below(Search *s, const char *dir, int levels) {
-    Names names;
+    FileList names;
     bool any = false, *found;
-    names_in(&names, dir, "", "");
+    file_list(&names, dir, "", "");
     found = mem_alloc((size_t)names.n + 1, sizeof *found);
     for (int i = 0; i < names.n; i++)
         any |= found[i] = file_is_dir(names.name[i]) && look(s, names.name[i], levels);
@@ -102,7 +69,7 @@ static bool look_below(Search *s, const char *dir, int levels) {
         if (!found[i] && file_is_dir(names.name[i]))
             log_warn("%s: no run there: it has no config.json; left out", names.name[i]);
     mem_free(found);
-    names_free(&names);
+    file_list_free(&names);
     return any;
 }
 

@@ -15,13 +15,4 @@ typedef struct RunSet {
 bool runs_read(RunSet *s, char *const *paths, int n, bool curves, Err *err);
 void runs_free(RunSet *s);
 
-/* The paths of the files in `dir` whose names begin with `start` and end in `end`, sorted; to be
- * freed with names_free. */
-typedef struct Names {
-    char **name;
-    int n;
-} Names;
-void names_in(Names *names, const char *dir, const char *start, const char *end);
-void names_free(Names *names);
-
 #endif

@@ -6,17 +6,11 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "io/json_print.h"
 #include "io/text.h"
 #include "train/config.h"
 
 /* ---- a config as leaves ---- */
-
-static char *value_text(const cJSON *item) {
-    if (cJSON_IsString(item)) return mem_strdup(item->valuestring);
-    char *printed = cJSON_PrintUnformatted(item), *text = mem_strdup(printed ? printed : "");
-    cJSON_free(printed);
-    return text;
-}
 
 /* Whether runs that differ in this key alone are runs of one experiment. A run may go on with other
  * data, or be validated more often, which gives it another best: its results are not the same. */
@@ -33,7 +27,7 @@ static void add_leaves(Group *g, const cJSON *object, const char *prefix) {
             add_leaves(g, item, key);
         } else if (!is_same_anyway(key)) {
             g->leaf = mem_grow(g->leaf, (size_t)g->nleaves + 1, sizeof *g->leaf);
-            g->leaf[g->nleaves++] = (Leaf){mem_strdup(key), value_text(item)};
+            g->leaf[g->nleaves++] = (Leaf){mem_strdup(key), json_text(item)};
         }
         mem_free(key);
     }

@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/version.h"
+#include "io/json.h"
 #include "io/text.h"
 #include "report/curve_plot.h"
 
@@ -192,14 +193,14 @@ static void write_picture(FILE *f, const char *path) {
 static void write_pictures_in(FILE *f, const char *dir, bool *any) {
     static const char *const kinds[] = {".png", ".html"};
     for (int kind = 0; kind < 2; kind++) {
-        Names names;
-        names_in(&names, dir, "viz", kinds[kind]);
+        FileList names;
+        file_list(&names, dir, "viz", kinds[kind]);
         for (int i = 0; i < names.n; i++) {
             if (!*any) fputs("<h2>Pictures</h2>\n<div class=\"plots\">\n", f);
             *any = true;
             write_picture(f, names.name[i]);
         }
-        names_free(&names);
+        file_list_free(&names);
     }
 }
 
@@ -215,10 +216,6 @@ static void write_pictures(FILE *f, const Page *p) {
 }
 
 /* ---- runs ---- */
-
-static const char *env_text(const Run *r, const char *key) {
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r->env, key));
-}
 
 static void add_text(Cell *c, const char *text) {
     if (text) cell_text(c, text);
@@ -240,11 +237,11 @@ static void add_run(Table *t, const Run *r) {
     if (best) c[BEST].mean = 100 * best->value[RUN_ACCURACY];
     if (r->tested[RUN_BEST]) c[TEST_BEST].mean = 100 * r->test[RUN_BEST].value[RUN_ACCURACY];
     if (r->tested[RUN_LAST]) c[TEST_LAST].mean = 100 * r->test[RUN_LAST].value[RUN_ACCURACY];
-    add_text(&c[VERSION], env_text(r, "version"));
-    const cJSON *threads = cJSON_GetObjectItemCaseSensitive(r->env, "threads");
+    add_text(&c[VERSION], json_string(r->env, "version"));
+    const cJSON *threads = json_at(r->env, "threads");
     if (cJSON_IsNumber(threads)) c[THREADS].mean = threads->valuedouble;
-    add_text(&c[CPU], env_text(r, "cpu"));
-    add_text(&c[STARTED], env_text(r, "started"));
+    add_text(&c[CPU], json_string(r->env, "cpu"));
+    add_text(&c[STARTED], json_string(r->env, "started"));
 }
 
 static void write_runs(FILE *f, const Group *g) {

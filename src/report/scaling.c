@@ -50,8 +50,7 @@ static bool read_object(Scaling *s, const Lines *l, Err *err) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, fields[i]);
         v[i] = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     }
-    const char *mechanism =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, fields[MECHANISM]));
+    const char *mechanism = json_string(o, fields[MECHANISM]);
     const bool ok = is_row(mechanism, v) || wrong(l, "is not a row of cast_bench", err);
     if (ok) add_row(s, mechanism, v);
     cJSON_Delete(o);

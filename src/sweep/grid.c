@@ -1,6 +1,5 @@
 #include "sweep/grid.h"
 
-#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,19 +8,17 @@
 #include "core/mem.h"
 #include "core/option.h"
 #include "io/json.h"
+#include "io/json_print.h"
 #include "io/text.h"
 
 enum { MOST_SEED = 2147483647, VALUE_SHOWN = 48, NAME_SHOWN = 200 };
 
 /* ---- values ---- */
 
-/* One form of a value, to be freed. What is not JSON is a string, as in json_override. */
+/* To be freed. */
 static char *one_form(const char *value) {
-    Err ignored;
-    cJSON *v = json_parse(value, strlen(value), JSON_MAX_BYTES, JSON_MAX_DEPTH, "", &ignored);
-    char *printed = v && !cJSON_IsString(v) ? cJSON_PrintUnformatted(v) : NULL;
-    char *text = mem_strdup(printed ? printed : v ? v->valuestring : value);
-    cJSON_free(printed);
+    cJSON *v = json_value(value, JSON_MAX_DEPTH);
+    char *text = json_text(v);
     cJSON_Delete(v);
     return text;
 }

@@ -10,6 +10,7 @@
 #include "io/json.h"
 #include "io/json_print.h"
 #include "io/safetensors.h"
+#include "io/text.h"
 #include "train/config.h"
 #include "train/run.h"
 
@@ -87,7 +88,7 @@ static const char *other_key(const Plan *p, const cJSON *theirs, const cJSON *ou
     for (int i = 0; i < p->grid.nkeys; i++)
         if (p->grid.keys[i].named && !equal_at(theirs, ours, p->grid.keys[i].key))
             return p->grid.keys[i].key;
-    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(p->record, "keys");
+    const cJSON *keys = json_at(p->record, "keys");
     for (const cJSON *k = keys ? keys->child : NULL; k; k = k->next)
         if (!equal_at(theirs, ours, k->string)) return k->string;
     return NULL;
@@ -238,17 +239,13 @@ static bool check_values(const Plan *p, const Err *errors, Err *err) {
     return true;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* As no run has the name of another, each has a directory of its own. */
 static bool check_names(const Plan *p, Err *err) {
     const size_t n = (size_t)p->grid.runs;
     const char **names = mem_alloc(n, sizeof *names);
     const char *twice = NULL;
     for (size_t i = 0; i < n; i++) names[i] = p->runs[i].name;
-    qsort(names, n, sizeof *names, by_name);
+    qsort(names, n, sizeof *names, text_order);
     for (size_t i = 1; i < n; i++)
         if (!strcmp(names[i - 1], names[i])) twice = names[i];
     mem_free(names);
@@ -306,19 +303,19 @@ static void replace(cJSON *config, const char *key, const cJSON *from) {
 }
 
 static void replace_varied(cJSON *config, const Grid *g, const cJSON *record, const cJSON *from) {
-    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(record, "keys");
+    const cJSON *keys = json_at(record, "keys");
     for (int i = 0; i < g->nkeys; i++)
         if (g->keys[i].listed) replace(config, g->keys[i].key, from);
     for (const cJSON *k = keys ? keys->child : NULL; k; k = k->next)
         replace(config, k->string, from);
-    if (cJSON_GetObjectItemCaseSensitive(record, "seeds")) replace(config, SEED_KEY, from);
+    if (json_at(record, "seeds")) replace(config, SEED_KEY, from);
 }
 
 /* Whether what was swept here before had the same base. A record's base lacks what was varied, but
  * the mechanism, if that was, says which keys are its own: so it is completed with ours in place.
  */
 static bool same_base(const Plan *p, const cJSON *base, Err *err) {
-    const cJSON *was = cJSON_GetObjectItemCaseSensitive(p->record, "base");
+    const cJSON *was = json_at(p->record, "base");
     if (!was) return true;
     cJSON *theirs = cJSON_Duplicate(was, true);
     replace_varied(theirs, &p->grid, p->record, base);
@@ -330,10 +327,7 @@ static bool same_base(const Plan *p, const cJSON *base, Err *err) {
 
 static void add_values(cJSON *list, const GridKey *k) {
     for (int i = 0; i < k->n; i++) {
-        Err ignored;
-        const char *text = strchr(k->assignment[i], '=') + 1;
-        cJSON *v = json_parse(text, strlen(text), JSON_MAX_BYTES, JSON_MAX_DEPTH, "", &ignored);
-        if (!v) v = cJSON_CreateString(text);
+        cJSON *v = json_value(strchr(k->assignment[i], '=') + 1, JSON_MAX_DEPTH);
         const cJSON *other = list->child;
         while (other && !cJSON_Compare(other, v, true)) other = other->next;
         if (other)
@@ -389,9 +383,8 @@ static bool read_record(Plan *p, Err *err) {
         if (err->code == EX_CONFIG) err->code = EX_DATAERR;
         return false;
     }
-    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(p->record, "keys"),
-                *seeds = cJSON_GetObjectItemCaseSensitive(p->record, "seeds");
-    if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(p->record, "base")))
+    const cJSON *keys = json_at(p->record, "keys"), *seeds = json_at(p->record, "seeds");
+    if (!cJSON_IsObject(json_at(p->record, "base")))
         return bad_record(path, "it has no \"base\"", err);
     if (keys && !cJSON_IsObject(keys)) return bad_record(path, "\"keys\" is no object", err);
     if (seeds && !cJSON_IsArray(seeds)) return bad_record(path, "\"seeds\" is no list", err);

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/option.h"
+#include "io/json.h"
 #include "sweep/slurm.h"
 #include "train/config.h"
 #include "train/stop.h"
@@ -168,7 +169,7 @@ static void tell_plan(const Sweep *s) {
     }
     log_info("%ssweep%s    %s into %s: %d runs%s", log_style("1"), log_style("0"), p->config,
              p->dir, p->grid.runs, counts);
-    config_warn_data(p->was, cJSON_GetObjectItemCaseSensitive(p->record, "base"), p->dir);
+    config_warn_data(p->was, json_at(p->record, "base"), p->dir);
     for (int i = 0; i < p->grid.runs; i++)
         if ((int)strlen(p->runs[i].name) > width) width = (int)strlen(p->runs[i].name);
     for (int i = 0; i < p->grid.runs; i++) {

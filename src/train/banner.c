@@ -1,11 +1,11 @@
 #include "train/banner.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "core/cpu.h"
 #include "core/gemm.h"
 #include "core/log.h"
+#include "io/json.h"
 #include "train/state.h"
 
 /* ---- parameters ---- */
@@ -63,12 +63,6 @@ void banner_parameters(const Config *c) {
 
 /* ---- model, data, machine ---- */
 
-/* The word that the config has for a key. */
-static const char *setting(const Config *c, const char *section, const char *key) {
-    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(c->resolved, section);
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(keys, key));
-}
-
 /* Gradient sums of lanes are planned for all lanes, but only about threads + log2 lanes of them
  * live at a time. */
 static double untouched(const Config *c) {
@@ -82,7 +76,8 @@ static double untouched(const Config *c) {
 void banner_model(const Config *c) {
     const ModelConf *k = &c->model.conf;
     log_info("model    %s attention, %s norm, depth %d, %d heads, width %d, %d inside feed-forward",
-             c->model.mech->name, setting(c, "model", "norm"), k->depth, k->heads, k->d, k->d_ff);
+             c->model.mech->name, json_string(c->resolved, "model.norm"), k->depth, k->heads, k->d,
+             k->d_ff);
 }
 
 void banner_memory(const Config *c, size_t planned) {
@@ -129,7 +124,7 @@ void banner_data(const Feed *f, int64_t horizon) {
     if (t->minutes > 0) snprintf(minutes, sizeof minutes, " or %g minutes", t->minutes);
     log_info("updates  %lld%s, %lld an epoch, of %d x %d examples; lr %g, %s, warm-up %d",
              (long long)horizon, minutes, (long long)an_epoch, t->accumulate, t->batch, t->lr,
-             setting(f->c, "train", "schedule"), t->warmup);
+             json_string(f->c->resolved, "train.schedule"), t->warmup);
 }
 
 void banner_machine(double peak) {

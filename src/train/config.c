@@ -9,6 +9,7 @@
 #include "core/mem.h"
 #include "data/dataset.h"
 #include "io/json.h"
+#include "io/text.h"
 #include "optim/schedule.h"
 
 typedef struct RootConf {
@@ -132,8 +133,7 @@ static cJSON *resolve(const Config *c) {
 
 /* Whether the learning rate does not depend on when training ends. */
 static bool endless(const cJSON *config) {
-    const cJSON *train = cJSON_GetObjectItemCaseSensitive(config, "train");
-    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(train, "schedule"));
+    const char *s = json_string(config, "train.schedule");
     return s && (!strcmp(s, "constant") || !strcmp(s, "rsqrt"));
 }
 
@@ -145,14 +145,8 @@ static bool check_minutes(const Config *c, Err *err) {
                    c->path);
 }
 
-static cJSON *attention_of(const cJSON *root) {
-    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "model"),
-                                            "attention");
-}
-
 static const char *mechanism_of(const cJSON *root) {
-    const char *type =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(attention_of(root), "type"));
+    const char *type = json_string(root, "model.attention.type");
     return type ? type : "cast";
 }
 
@@ -165,7 +159,7 @@ static bool change_mechanism(cJSON *root, char *override, Err *err) {
     snprintf(was, sizeof was, "%s", mechanism_of(root));
     if (!json_override(root, override, err)) return false;
     if (strcmp(mechanism_of(root), was) == 0) return true;
-    cJSON *attention = attention_of(root);
+    cJSON *attention = json_at(root, "model.attention");
     for (cJSON *item = attention->child, *next; item; item = next) {
         next = item->next;
         if (strcmp(item->string, "type") != 0)
@@ -197,7 +191,7 @@ bool config_load(Config *c, const char *path, char *const *overrides, int count,
 }
 
 void config_complete(cJSON *config) {
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(config, "task"));
+    const char *name = json_string(config, "task");
     const Task *task = name ? task_find(name) : NULL;
     if (!task) return;
     schema_complete(data_keys(task), config, "data");
@@ -211,10 +205,6 @@ void config_free(Config *c) {
     *c = (Config){0};
 }
 
-static int by_text(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 void config_run_dir(char *dir, size_t size, const char *path, char *const *overrides, int count) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
                *dot = strrchr(name, '.');
@@ -225,7 +215,7 @@ void config_run_dir(char *dir, size_t size, const char *path, char *const *overr
     }
     char **sorted = mem_alloc((size_t)count, sizeof *sorted);
     memcpy(sorted, overrides, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, by_text);
+    qsort(sorted, (size_t)count, sizeof *sorted, text_order);
     uLong hash = crc32(0, NULL, 0);
     for (int i = 0; i < count; i++)
         hash = crc32(hash, (const Bytef *)sorted[i], (uInt)strlen(sorted[i]) + 1);
@@ -275,8 +265,7 @@ void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char
 }
 
 void config_warn_data(const cJSON *a, const cJSON *b, const char *where) {
-    const char *was = cJSON_GetStringValue(json_at(a, "data.dir")),
-               *now = cJSON_GetStringValue(json_at(b, "data.dir"));
+    const char *was = json_string(a, "data.dir"), *now = json_string(b, "data.dir");
     if (was && now && strcmp(was, now) != 0)
         log_warn("%s: was made with the data in %s, which those in %s are taken for", where, was,
                  now);

@@ -10,7 +10,7 @@ enum { LINE_MAX_BYTES = 1 << 16 };
 static void take_line(const char *line, size_t n, int64_t update, double *seconds) {
     Err ignored;
     cJSON *o = json_parse(line, n, LINE_MAX_BYTES, JSON_MAX_DEPTH, "metrics", &ignored);
-    const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "kind"));
+    const char *kind = json_string(o, "kind");
     const cJSON *step = cJSON_GetObjectItemCaseSensitive(o, "step");
     const cJSON *time = cJSON_GetObjectItemCaseSensitive(o, "seconds");
     const bool tells = kind && (!strcmp(kind, "train") || !strcmp(kind, "save"));

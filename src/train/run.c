@@ -44,7 +44,7 @@ static void go_back(Run *r, int64_t step) {
 
 static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
     static const char *const names[RUN_TESTS] = {"last", "best"};
-    const char *which = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "which"));
+    const char *which = json_string(o, "which");
     for (int i = 0; i < RUN_TESTS; i++)
         if (which && !strcmp(which, names[i])) {
             /* Tests of other weights: the test of the best, which comes second, is still to come.
@@ -57,7 +57,7 @@ static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
 }
 
 static bool add_line(Run *r, const cJSON *o) {
-    const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "kind"));
+    const char *kind = json_string(o, "kind");
     const cJSON *step = cJSON_GetObjectItemCaseSensitive(o, "step");
     if (!kind || !cJSON_IsNumber(step) || !(step->valuedouble >= 0 && step->valuedouble < 1e15))
         return false;

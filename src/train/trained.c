@@ -3,14 +3,11 @@
 #include <string.h>
 
 #include "io/json.h"
+#include "io/json_print.h"
 #include "train/state.h"
 
-static const cJSON *key(const cJSON *o, const char *name) {
-    return cJSON_GetObjectItemCaseSensitive(o, name);
-}
-
 static const char *trained_mechanism(const Trained *t) {
-    const char *type = cJSON_GetStringValue(run_key(&t->run, "model.attention.type"));
+    const char *type = json_string(t->run.config, "model.attention.type");
     return type ? type : "another";
 }
 
@@ -21,8 +18,8 @@ static bool other_mechanism(const Trained *t) {
 /* The keys of section "model" that were changed; of another mechanism its name alone, since its
  * keys are others. */
 static void list_changes(const Trained *t, char *list, size_t size) {
-    const cJSON *now = key(t->config.resolved, "model");
-    cJSON *was = cJSON_Duplicate(key(t->run.config, "model"), true);
+    const cJSON *now = json_at(t->config.resolved, "model");
+    cJSON *was = cJSON_Duplicate(json_at(t->run.config, "model"), true);
     cJSON *attention = cJSON_GetObjectItemCaseSensitive(was, "attention");
     for (cJSON *o = other_mechanism(t) && attention ? attention->child : NULL, *next; o; o = next) {
         next = o->next;
@@ -49,7 +46,7 @@ static bool of_mechanism(const Model *m, const char *name) {
 
 static bool does_not_fit(const Trained *t, const char *what, Err *err) {
     char list[512];
-    const char *task = cJSON_GetStringValue(key(t->run.config, "task"));
+    const char *task = json_string(t->run.config, "task");
     if (task && strcmp(task, t->config.task->name) != 0)
         return err_set(err, EX_CONFIG, "%s: %s. It was trained on task \"%s\", not \"%s\"",
                        t->checkpoint, what, task, t->config.task->name);
@@ -234,7 +231,7 @@ void trained_close(Trained *t) {
 /* ---- what it is ---- */
 
 static bool is_text(const Trained *t, const char *path, const char *text) {
-    const char *was = cJSON_GetStringValue(run_key(&t->run, path));
+    const char *was = json_string(t->run.config, path);
     return was && !strcmp(was, text);
 }
 
@@ -244,8 +241,8 @@ bool trained_as_it_was(const Trained *t) {
     if (!is_text(t, "task", t->config.task->name) || !is_text(t, "data.dir", t->config.data_dir))
         return false;
     for (int i = 0; i < 2; i++) {
-        const cJSON *was = key(t->run.config, sections[i]);
-        const cJSON *now = key(t->config.resolved, sections[i]);
+        const cJSON *was = json_at(t->run.config, sections[i]);
+        const cJSON *now = json_at(t->config.resolved, sections[i]);
         if (was && now) config_differences(was, now, sections[i], list, sizeof list);
     }
     return !list[0];
@@ -265,13 +262,13 @@ void trained_print(FILE *f, const Trained *t) {
     fprintf(f, "model    depth %d, %d heads, width %d, %s attention", k->depth, k->heads, k->d,
             c->model.mech->name);
     const char *between = ":\n         ";
-    const cJSON *attention = key(key(c->resolved, "model"), "attention");
+    const cJSON *attention = json_at(c->resolved, "model.attention");
     for (const cJSON *o = attention ? attention->child : NULL; o; o = o->next) {
         if (!strcmp(o->string, "type")) continue;
-        char *value = cJSON_PrintUnformatted(o);
-        fprintf(f, "%s%s %s", between, o->string, cJSON_IsString(o) ? o->valuestring : value);
+        char *value = json_text(o);
+        fprintf(f, "%s%s %s", between, o->string, value);
         between = ", ";
-        cJSON_free(value);
+        mem_free(value);
     }
     fputc('\n', f);
     list_changes(t, list, sizeof list);

@@ -274,6 +274,36 @@ static void refuses_what_is_no_file(void **state) {
     alarm(0);
 }
 
+static void lists_names(void **state) {
+    (void)state;
+    FileList list;
+    char dir[FILE_PATH_MAX];
+    scratch_mkdir("list");
+    const char *const names[] = {"list/viz-b.png", "list/viz-a.png", "list/viz-c.html",
+                                 "list/other.png", "list/.viz-d.png"};
+    for (int i = 0; i < 5; i++) scratch_write(names[i], "", 0);
+    snprintf(dir, sizeof dir, "%s/", scratch("list"));
+    file_list(&list, dir, "viz", ".png");
+    assert_int_equal(list.n, 2);
+    assert_string_equal(list.name[0], scratch("list/viz-a.png"));
+    assert_string_equal(list.name[1], scratch("list/viz-b.png"));
+    file_list_free(&list);
+    file_list(&list, scratch("nowhere"), "", "");
+    assert_int_equal(list.n, 0);
+}
+
+static void names_that_fit(void **state) {
+    (void)state;
+    Err err;
+    char dir[FILE_PATH_MAX], path[FILE_PATH_MAX];
+    memset(dir, 'd', FILE_PATH_MAX - 3);
+    dir[FILE_PATH_MAX - 3] = '\0';
+    assert_true(file_in(path, dir, "x", &err));
+    assert_int_equal(strlen(path), FILE_PATH_MAX - 1);
+    assert_false(file_in(path, dir, "xy", &err));
+    assert_int_equal(err.code, EX_CANTCREAT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_and_replaces),
@@ -285,6 +315,8 @@ int main(void) {
         cmocka_unit_test(pipes_and_links),
         cmocka_unit_test(rename_fails),
         cmocka_unit_test(makes_dirs),
+        cmocka_unit_test(lists_names),
+        cmocka_unit_test(names_that_fit),
         cmocka_unit_test(maps),
         cmocka_unit_test(refuses_what_is_no_file),
     };

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/mem.h"
 #include "io/json.h"
 #include "io/json_print.h"
 #include "text.h"
@@ -354,6 +355,30 @@ static void odd_values_are_written(void **state) {
     assert_int_equal(err.code, EX_CANTCREAT);
 }
 
+static void becomes(const char *text, const char *wanted) {
+    cJSON *value = json_value(text, JSON_MAX_DEPTH);
+    char *one_form = json_text(value);
+    assert_string_equal(one_form, wanted);
+    mem_free(one_form);
+    cJSON_Delete(value);
+}
+
+static void values_and_texts(void **state) {
+    (void)state;
+    Err err;
+    becomes("1e-3", "0.001");
+    becomes("\"a b\"", "a b");
+    becomes("a b", "a b");
+    becomes("", "");
+    becomes("{\"x\": [1, true]}", "{\"x\":[1,true]}");
+    cJSON *root = parse("{\"a\": {\"b\": \"c\", \"n\": 1}}", 25, &err);
+    assert_string_equal(json_string(root, "a.b"), "c");
+    assert_null(json_string(root, "a.n"));
+    assert_null(json_string(root, "a.b.c"));
+    cJSON_Delete(root);
+    assert_null(json_string(NULL, "a"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_config),
@@ -371,6 +396,7 @@ int main(void) {
         cmocka_unit_test(bad_overrides),
         cmocka_unit_test(written_is_read_back),
         cmocka_unit_test(odd_values_are_written),
+        cmocka_unit_test(values_and_texts),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
