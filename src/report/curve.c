@@ -77,14 +77,18 @@ static double read_at(const Track *t, double x, int *from) {
 
 /* ---- many runs ---- */
 
+CurvePoint curve_point(double x, const Spread *s, CurveBand band) {
+    const double sd = isnan(s->sd) ? 0 : s->sd;
+    return (CurvePoint){x, s->mean, band == CURVE_SD ? s->mean - sd : s->least,
+                        band == CURVE_SD ? s->mean + sd : s->most, s->n};
+}
+
 static void add_point(Curve *c, double x, const double *y, int n, CurveBand band) {
     const Spread s = spread_of(y, n);
     if (s.n == 0) return;
-    const double sd = isnan(s.sd) ? 0 : s.sd;
     if ((c->n & (c->n - 1)) == 0)
         c->point = mem_grow(c->point, c->n ? 2 * (size_t)c->n : 1, sizeof *c->point);
-    c->point[c->n++] = (CurvePoint){x, s.mean, band == CURVE_SD ? s.mean - sd : s.least,
-                                    band == CURVE_SD ? s.mean + sd : s.most, s.n};
+    c->point[c->n++] = curve_point(x, &s, band);
 }
 
 /* Where to read: a lone run with few lines at these, others at places of equal distance. */

@@ -12,6 +12,8 @@ typedef struct CurvePoint {
     double x, y, low, high;
     int n;
 } CurvePoint;
+CurvePoint curve_point(double x, const Spread *s, CurveBand band);
+
 typedef struct Curve {
     CurvePoint *point;
     int n;

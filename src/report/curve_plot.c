@@ -10,12 +10,16 @@
 
 enum { MOST_NAMED = 16, WIDTH = 800, HEIGHT = 440, LEGEND_ROW = 22 };
 
+static void print_point(FILE *f, CurvePoint p) {
+    fprintf(f, "%.10g %.10g %.10g %.10g\n", p.x, p.y, p.low, p.high);
+}
+
 /* Bands end where values do. */
 static void data_block(FILE *f, const char *name, int i, const Curve *c, double scale) {
     fprintf(f, "$%s%d << END\n", name, i);
     for (int k = 0; k < c->n; k++) {
-        const CurvePoint *p = &c->point[k];
-        fprintf(f, "%.10g %.10g %.10g %.10g\n", scale * p->x, p->y, fmax(p->low, 0), p->high);
+        const CurvePoint p = c->point[k];
+        print_point(f, (CurvePoint){scale * p.x, p.y, fmax(p.low, 0), p.high, p.n});
     }
     fputs("END\n", f);
 }
@@ -121,39 +125,39 @@ static void free_lines(Lines *l, int n) {
     mem_free(l);
 }
 
-bool curve_plot(Plot *p, const Groups *g, int key, CurveAxis axis, CurveBand band, Err *err) {
-    Lines *l = mem_alloc((size_t)g->n, sizeof *l);
+static void plot_lines(FILE *f, const Lines *l, const Groups *g, double scale) {
     bool first = true;
-    int n = 0;
-    double end = 0;
-    int longest = 0;
     for (int i = 0; i < g->n; i++) {
-        make_lines(&l[i], g, i, key, axis, band);
-        n += l[i].train.n + l[i].val.n;
-        if (text_width(l[i].name) > longest) longest = text_width(l[i].name);
-        end = fmax(end, fmax(last_x(&l[i].train), last_x(&l[i].val)));
-    }
-    if (n == 0) {
-        free_lines(l, g->n);
-        return err_set(err, EX_NOINPUT,
-                       "nothing to plot: no run has written a line of metrics yet");
-    }
-    plot_open(p, WIDTH, height_for(g->n, longest));
-    FILE *f = p->f;
-    const bool minutes = axis == CURVE_TIME && end < 2;
-    plot_axes(f, key, axis, end, minutes);
-    print_legend(f, g->n);
-    for (int i = 0; i < g->n; i++) {
-        data_block(f, "train", i, &l[i].train, minutes ? 60 : 1);
-        data_block(f, "val", i, &l[i].val, minutes ? 60 : 1);
+        data_block(f, "train", i, &l[i].train, scale);
+        data_block(f, "val", i, &l[i].val, scale);
     }
     for (int i = 0; i < g->n; i++) plot_bands(f, &l[i], i, g->group[i].n, &first);
     for (int i = 0; i < g->n; i++) plot_line(f, &l[i], i, &first);
     for (int i = 0; i < g->n; i++) plot_points(f, &l[i], i, g->group[i].n, &first);
     fputs(", \\\n     NaN with points pt 7 ps 0.6 lc rgb '#808080' title 'points: validation'\n",
           f);
+}
+
+bool curve_plot(Plot *p, const Groups *g, int key, CurveAxis axis, CurveBand band, Err *err) {
+    Lines *l = mem_alloc((size_t)g->n, sizeof *l);
+    int n = 0, longest = 0;
+    double end = 0;
+    for (int i = 0; i < g->n; i++) {
+        make_lines(&l[i], g, i, key, axis, band);
+        n += l[i].train.n + l[i].val.n;
+        if (text_width(l[i].name) > longest) longest = text_width(l[i].name);
+        end = fmax(end, fmax(last_x(&l[i].train), last_x(&l[i].val)));
+    }
+    if (n > 0) {
+        const bool minutes = axis == CURVE_TIME && end < 2;
+        plot_open(p, WIDTH, height_for(g->n, longest));
+        plot_axes(p->f, key, axis, end, minutes);
+        print_legend(p->f, g->n);
+        plot_lines(p->f, l, g, minutes ? 60 : 1);
+    }
     free_lines(l, g->n);
-    return true;
+    return n > 0 ||
+           err_set(err, EX_NOINPUT, "nothing to plot: no run has written a line of metrics yet");
 }
 
 /* ---- over the number of clusters ---- */
@@ -162,18 +166,17 @@ static const char clusters_key[] = "model.attention.clusters";
 
 typedef struct Dot {
     char *label;
-    double clusters;
-    Spread test;
+    CurvePoint at;
 } Dot;
 
 static int by_label(const void *a, const void *b) {
     const Dot *x = a, *y = b;
     const int d = strcmp(x->label, y->label);
-    return d ? d : (x->clusters > y->clusters) - (x->clusters < y->clusters);
+    return d ? d : (x->at.x > y->at.x) - (x->at.x < y->at.x);
 }
 
 /* The groups that have clusters and a finished run. */
-static int find_dots(Dot *dots, const Groups *g) {
+static int find_dots(Dot *dots, const Groups *g, CurveBand band) {
     int n = 0;
     for (int i = 0; i < g->n; i++) {
         Result r;
@@ -185,7 +188,7 @@ static int find_dots(Dot *dots, const Groups *g) {
             log_warn("%s clusters of %s: %d of %d runs finished%s", value, label, r.finished,
                      r.runs, r.best.n > 0 ? ": the plot shows these" : ": left out of the plot");
         if (r.best.n > 0)
-            dots[n++] = (Dot){label, strtod(value, NULL), r.best};
+            dots[n++] = (Dot){label, curve_point(strtod(value, NULL), &r.best, band)};
         else
             mem_free(label);
     }
@@ -193,39 +196,32 @@ static int find_dots(Dot *dots, const Groups *g) {
     return n;
 }
 
-static void print_dot(FILE *f, const Dot *d, CurveBand band) {
-    const double sd = isnan(d->test.sd) ? 0 : d->test.sd;
-    fprintf(f, "%.10g %.10g %.10g %.10g\n", d->clusters, d->test.mean,
-            band == CURVE_SD ? d->test.mean - sd : d->test.least,
-            band == CURVE_SD ? d->test.mean + sd : d->test.most);
-}
-
 static void print_cluster_axis(FILE *f, const Dot *dots, int n) {
-    double least = dots[0].clusters, most = least;
+    double least = dots[0].at.x, most = least;
     for (int i = 0; i < n; i++) {
-        least = fmin(least, dots[i].clusters);
-        most = fmax(most, dots[i].clusters);
+        least = fmin(least, dots[i].at.x);
+        most = fmax(most, dots[i].at.x);
     }
     if (most >= 4 * least)
         fprintf(f, "set logscale x 2\nset xrange [%g:%g]\n", least / 1.25, most * 1.25);
     fputs("set xlabel 'clusters'\nset ylabel 'test accuracy of best, %'\nset xtics (", f);
-    for (int i = 0; i < n; i++) fprintf(f, "%s%g", i ? ", " : "", dots[i].clusters);
+    for (int i = 0; i < n; i++) fprintf(f, "%s%g", i ? ", " : "", dots[i].at.x);
     fputs(")\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n", f);
 }
 
 static int several(const Dot *dots, int n) {
     for (int i = 1; i < n; i++)
-        if (dots[i].clusters != dots[0].clusters) return true;
+        if (dots[i].at.x != dots[0].at.x) return true;
     return false;
 }
 
-static void plot_dots(FILE *f, const Dot *dots, int n, CurveBand band) {
+static void plot_dots(FILE *f, const Dot *dots, int n) {
     int lines = 0;
     bool first = true;
     for (int i = 0; i < n; i++) {
         if (i == 0 || strcmp(dots[i].label, dots[i - 1].label) != 0)
             fprintf(f, "%s$line%d << END\n", i ? "END\n" : "", lines++);
-        print_dot(f, &dots[i], band);
+        print_point(f, dots[i].at);
     }
     fputs("END\n", f);
     if (lines == 1) fputs("unset key\n", f);
@@ -245,12 +241,12 @@ static void plot_dots(FILE *f, const Dot *dots, int n, CurveBand band) {
 
 bool curve_plot_clusters(Plot *p, const Groups *g, CurveBand band, Err *err) {
     Dot *dots = mem_alloc((size_t)g->n, sizeof *dots);
-    const int n = find_dots(dots, g);
+    const int n = find_dots(dots, g, band);
     const bool ok = several(dots, n);
     if (ok) {
         plot_open(p, WIDTH, HEIGHT);
         print_cluster_axis(p->f, dots, n);
-        plot_dots(p->f, dots, n, band);
+        plot_dots(p->f, dots, n);
     } else {
         err_set(err, EX_NOINPUT,
                 "nothing to plot over clusters: finished runs with at least two values of "

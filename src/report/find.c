@@ -4,6 +4,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "io/json.h"
 
 /* The directory's place on its disk, by which it is known under any name. */
 typedef struct Place {
@@ -44,7 +45,7 @@ static void add(Search *s, const char *dir) {
         log_warn("%s; left out", err.text);
         return;
     }
-    if (!cJSON_IsString(run_key(r, "task"))) {
+    if (!json_string(r->config, "task")) {
         log_warn("%s: its config.json is not of a run: it names no task; left out", dir);
         run_free(r);
         return;

@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "io/json.h"
 #include "io/json_print.h"
 #include "io/text.h"
 #include "train/config.h"
@@ -179,7 +180,7 @@ static Group group_of(const Run *r) {
     Group g = {0};
     cJSON *config = cJSON_Duplicate(r->config, true);
     config_complete(config);
-    g.task = run_key(r, "task")->valuestring;
+    g.task = json_string(r->config, "task");
     add_leaves(&g, config, "");
     cJSON_Delete(config);
     return g;

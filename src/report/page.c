@@ -48,18 +48,20 @@ static const char style[] =
 
 /* ---- curves ---- */
 
-/* Takes over the plot. */
-static bool embed_plot(FILE *f, Plot *p, const char *caption, int number, Err *err) {
+/* Takes over the plot and the caption. */
+static bool embed_plot(FILE *f, Plot *p, char *caption, int number, Err *err) {
     char prefix[32];
     snprintf(prefix, sizeof prefix, "p%d-", number);
     char *svg = plot_svg(p, prefix, err);
+    if (svg) {
+        fputs("<figure><figcaption>", f);
+        text_html(f, caption);
+        fprintf(f, "</figcaption><div class=\"plot\">%s</div></figure>\n", svg);
+    }
     plot_free(p);
-    if (!svg) return false;
-    fputs("<figure><figcaption>", f);
-    text_html(f, caption);
-    fprintf(f, "</figcaption><div class=\"plot\">%s</div></figure>\n", svg);
+    mem_free(caption);
     mem_free(svg);
-    return true;
+    return svg != NULL;
 }
 
 /* A part of the groups. */
@@ -95,14 +97,10 @@ static bool write_task_curves(FILE *f, const Page *p, const Groups *g, int *numb
         char *caption =
             text_format("%s: %s over %s", g->group[0].task, figures[i].name, over[p->axis]);
         ok = embed_plot(f, &plot, caption, (*number)++, err);
-        mem_free(caption);
     }
-    if (ok && has_clusters(g) && curve_plot_clusters(&plot, g, p->band, err)) {
-        char *caption = text_format("%s: test accuracy over clusters", g->group[0].task);
-        ok = embed_plot(f, &plot, caption, (*number)++, err);
-        mem_free(caption);
-    }
-    return ok;
+    if (!ok || !has_clusters(g) || !curve_plot_clusters(&plot, g, p->band, err)) return ok;
+    char *caption = text_format("%s: test accuracy over clusters", g->group[0].task);
+    return embed_plot(f, &plot, caption, (*number)++, err);
 }
 
 static void write_curves(FILE *f, const Page *p) {
@@ -217,10 +215,6 @@ static void write_pictures(FILE *f, const Page *p) {
 
 /* ---- runs ---- */
 
-static void add_text(Cell *c, const char *text) {
-    if (text) cell_text(c, text);
-}
-
 enum { DIR, SEED, UPDATES, BEST, TEST_BEST, TEST_LAST, VERSION, THREADS, CPU, STARTED };
 
 static void add_run(Table *t, const Run *r) {
@@ -237,11 +231,11 @@ static void add_run(Table *t, const Run *r) {
     if (best) c[BEST].mean = 100 * best->value[RUN_ACCURACY];
     if (r->tested[RUN_BEST]) c[TEST_BEST].mean = 100 * r->test[RUN_BEST].value[RUN_ACCURACY];
     if (r->tested[RUN_LAST]) c[TEST_LAST].mean = 100 * r->test[RUN_LAST].value[RUN_ACCURACY];
-    add_text(&c[VERSION], json_string(r->env, "version"));
+    cell_text(&c[VERSION], json_string(r->env, "version"));
     const cJSON *threads = json_at(r->env, "threads");
     if (cJSON_IsNumber(threads)) c[THREADS].mean = threads->valuedouble;
-    add_text(&c[CPU], json_string(r->env, "cpu"));
-    add_text(&c[STARTED], json_string(r->env, "started"));
+    cell_text(&c[CPU], json_string(r->env, "cpu"));
+    cell_text(&c[STARTED], json_string(r->env, "started"));
 }
 
 static void write_runs(FILE *f, const Group *g) {

@@ -44,17 +44,12 @@ static void put(Cell **c, double mean, double sd) {
     (*c)++;
 }
 
-static void put_text(Cell **c, const char *text) {
-    if (text) cell_text(*c, text);
-    (*c)++;
-}
-
 static void add_row(Table *t, const Groups *g, const Group *group, const Result *r,
                     bool unfinished) {
     Cell *c = table_row(t);
-    if (g->each) put_text(&c, group->run[0]->dir);
-    put_text(&c, group->task);
-    for (int i = 0; i < g->nkeys; i++) put_text(&c, group_value(group, g->key[i]));
+    if (g->each) cell_text(c++, group->run[0]->dir);
+    cell_text(c++, group->task);
+    for (int i = 0; i < g->nkeys; i++) cell_text(c++, group_value(group, g->key[i]));
     put(&c, r->finished, r->runs);
     put(&c, r->validation.mean, r->validation.sd);
     put(&c, r->best.mean, r->best.sd);

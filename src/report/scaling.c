@@ -9,48 +9,44 @@
 #include "io/lines.h"
 #include "io/text.h"
 
-enum { MECHANISM, TOKENS, SAMPLES, TOKEN_RATE, GFLOPS, PEAK_SHARE, MEMORY, FIELDS };
-/* What our own table, as CSV, has in place of peak_share. */
+/* Of a row in JSON; a table of ours, as CSV, has PEAK_PERCENT in place of peak_share. */
+#define MECHANISM_NAME "mechanism"
 #define PEAK_PERCENT "peak_percent"
-static const char *const fields[FIELDS] = {
-    "mechanism", "tokens", "samples_per_s", "tokens_per_s", "gflops", "peak_share", "peak_rss_mb"};
+static const char *const names[SCALING_VALUES] = {"tokens", "samples_per_s", "tokens_per_s",
+                                                  "gflops", "peak_share",    "peak_rss_mb"};
 
 /* ---- reading ---- */
 
-static void add_row(Scaling *s, const char *mechanism, const double v[FIELDS]) {
+static void add_row(Scaling *s, const char *mechanism, const double *value) {
+    ScalingRow row = {.mechanism = mem_strdup(mechanism)};
+    memcpy(row.value, value, sizeof row.value);
     s->row = mem_grow(s->row, (size_t)s->n + 1, sizeof *s->row);
-    s->row[s->n++] = (ScalingRow){.mechanism = mem_strdup(mechanism),
-                                  .tokens = v[TOKENS],
-                                  .samples_per_s = v[SAMPLES],
-                                  .tokens_per_s = v[TOKEN_RATE],
-                                  .gflops = v[GFLOPS],
-                                  .peak_share = v[PEAK_SHARE],
-                                  .memory_mb = v[MEMORY]};
+    s->row[s->n++] = row;
 }
 
-static bool is_row(const char *mechanism, const double v[FIELDS]) {
-    return mechanism && v[TOKENS] > 0 && v[SAMPLES] > 0 && isfinite(v[TOKENS]) &&
-           isfinite(v[SAMPLES]);
+static bool is_row(const char *mechanism, const double *value) {
+    const double tokens = value[SCALING_TOKENS], samples = value[SCALING_SAMPLES];
+    return mechanism && tokens > 0 && samples > 0 && isfinite(tokens) && isfinite(samples);
 }
 
 static bool wrong(const Lines *l, const char *what, Err *err) {
     return err_set(err, EX_DATAERR,
                    "%s: line %d: %s; expected what 'cast_bench CONFIG --lengths N,M --mechanisms "
                    "A,B --json' prints, or a CSV with columns %s, %s, %s and %s",
-                   l->path, l->line, what, fields[MECHANISM], fields[TOKENS], fields[SAMPLES],
-                   fields[MEMORY]);
+                   l->path, l->line, what, MECHANISM_NAME, names[SCALING_TOKENS],
+                   names[SCALING_SAMPLES], names[SCALING_MEMORY]);
 }
 
 static bool read_object(Scaling *s, const Lines *l, Err *err) {
     Err inner;
-    double v[FIELDS];
+    double v[SCALING_VALUES];
     cJSON *o = json_parse(l->text.at, l->text.size, LINE_MOST, 4, l->path, &inner);
     if (!o) return wrong(l, inner.text, err);
-    for (int i = 0; i < FIELDS; i++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, fields[i]);
+    for (int i = 0; i < SCALING_VALUES; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, names[i]);
         v[i] = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     }
-    const char *mechanism = json_string(o, fields[MECHANISM]);
+    const char *mechanism = json_string(o, MECHANISM_NAME);
     const bool ok = is_row(mechanism, v) || wrong(l, "is not a row of cast_bench", err);
     if (ok) add_row(s, mechanism, v);
     cJSON_Delete(o);
@@ -75,36 +71,40 @@ static bool next_field(const char **at, const char *end, char *out, size_t size)
     return true;
 }
 
-enum { MOST_COLUMNS = 64 };
+/* What a column can hold besides a value; -1: nothing of ours. */
+enum { MOST_COLUMNS = 64, PERCENT = SCALING_VALUES, MECHANISM, HOLDS };
 
-/* Which column is which field; -1: none of ours. */
-static bool read_header(const Lines *l, int *field, Err *err) {
+/* Which column holds what. */
+static bool read_header(const Lines *l, int *holds, Err *err) {
     char word[128];
     unsigned seen = 0;
     const char *at = l->text.at, *end = at + l->text.size;
     for (int c = 0; c < MOST_COLUMNS; c++) {
-        field[c] = -1;
+        holds[c] = -1;
         if (!next_field(&at, end, word, sizeof word)) continue;
-        for (int i = 0; i < FIELDS; i++)
-            if (!strcmp(word, fields[i])) field[c] = i, seen |= 1u << i;
-        if (!strcmp(word, PEAK_PERCENT)) field[c] = FIELDS;
+        for (int i = 0; i < HOLDS; i++) {
+            const char *name = i == MECHANISM ? MECHANISM_NAME
+                               : i == PERCENT ? PEAK_PERCENT
+                                              : names[i];
+            if (!strcmp(word, name)) holds[c] = i, seen |= 1u << i;
+        }
     }
-    const unsigned needed = 1u << MECHANISM | 1u << TOKENS | 1u << SAMPLES;
+    const unsigned needed = 1u << MECHANISM | 1u << SCALING_TOKENS | 1u << SCALING_SAMPLES;
     return (seen & needed) == needed || wrong(l, "does not name the columns", err);
 }
 
-static bool read_csv_row(Scaling *s, const Lines *l, const int *field, Err *err) {
+static bool read_csv_row(Scaling *s, const Lines *l, const int *holds, Err *err) {
     char word[128], mechanism[128] = "", *stop;
-    double v[FIELDS + 1]; /* the last: PEAK_PERCENT */
+    double v[HOLDS];
     const char *at = l->text.at, *end = at + l->text.size;
-    for (int i = 0; i <= FIELDS; i++) v[i] = NAN;
+    for (int i = 0; i < HOLDS; i++) v[i] = NAN;
     for (int c = 0; c < MOST_COLUMNS && next_field(&at, end, word, sizeof word); c++) {
-        if (field[c] < 0) continue;
-        if (field[c] == MECHANISM) snprintf(mechanism, sizeof mechanism, "%s", word);
+        if (holds[c] < 0) continue;
+        if (holds[c] == MECHANISM) snprintf(mechanism, sizeof mechanism, "%s", word);
         const double x = strtod(word, &stop);
-        if (field[c] != MECHANISM && *word && stop != word && !*stop) v[field[c]] = x;
+        if (*word && !*stop) v[holds[c]] = x;
     }
-    if (isnan(v[PEAK_SHARE])) v[PEAK_SHARE] = v[FIELDS] / 100;
+    if (isnan(v[SCALING_PEAK_SHARE])) v[SCALING_PEAK_SHARE] = v[PERCENT] / 100;
     if (!is_row(*mechanism ? mechanism : NULL, v))
         return wrong(l, "lacks a mechanism, or finite positive tokens and samples_per_s", err);
     add_row(s, mechanism, v);
@@ -112,7 +112,7 @@ static bool read_csv_row(Scaling *s, const Lines *l, const int *field, Err *err)
 }
 
 static bool read_lines(Scaling *s, Lines *l, Err *err) {
-    int field[MOST_COLUMNS];
+    int holds[MOST_COLUMNS];
     bool csv = false, ok;
     while ((ok = lines_next(l, err)) && l->text.at) {
         const bool first = l->line == 1;
@@ -120,9 +120,9 @@ static bool read_lines(Scaling *s, Lines *l, Err *err) {
         if (*l->text.at == '{')
             ok = read_object(s, l, err);
         else if (first)
-            csv = ok = read_header(l, field, err);
+            csv = ok = read_header(l, holds, err);
         else
-            ok = csv ? read_csv_row(s, l, field, err) : wrong(l, "is not a row of cast_bench", err);
+            ok = csv ? read_csv_row(s, l, holds, err) : wrong(l, "is not a row of cast_bench", err);
         if (!ok) return false;
     }
     return ok;
@@ -134,23 +134,19 @@ static int first_of(const Scaling *s, const char *mechanism) {
     return i;
 }
 
-/* Stable, and tables are short. */
+static bool comes_before(const Scaling *s, const ScalingRow *a, const ScalingRow *b) {
+    const int x = first_of(s, a->mechanism), y = first_of(s, b->mechanism);
+    return x < y || (x == y && a->value[SCALING_TOKENS] < b->value[SCALING_TOKENS]);
+}
+
+/* Stable, and tables are short. Mechanisms keep the order of their first rows at each step. */
 static void sort(Scaling *s) {
-    int *rank = mem_alloc((size_t)s->n + 1, sizeof *rank);
-    for (int i = 0; i < s->n; i++) rank[i] = first_of(s, s->row[i].mechanism);
     for (int i = 1; i < s->n; i++)
-        for (int j = i;
-             j > 0 && (rank[j] < rank[j - 1] ||
-                       (rank[j] == rank[j - 1] && s->row[j].tokens < s->row[j - 1].tokens));
-             j--) {
+        for (int j = i; j > 0 && comes_before(s, &s->row[j], &s->row[j - 1]); j--) {
             const ScalingRow row = s->row[j];
-            const int r = rank[j];
             s->row[j] = s->row[j - 1];
-            rank[j] = rank[j - 1];
             s->row[j - 1] = row;
-            rank[j - 1] = r;
         }
-    mem_free(rank);
 }
 
 static bool read_file(Scaling *s, const char *path, Err *err) {
@@ -190,34 +186,30 @@ void scaling_free(Scaling *s) {
 static double first_over(const Scaling *s, const ScalingRow *r) {
     const char *first = s->row[0].mechanism;
     for (int i = 0; i < s->n && strcmp(r->mechanism, first) != 0; i++)
-        if (!strcmp(s->row[i].mechanism, first) && s->row[i].tokens == r->tokens)
-            return s->row[i].samples_per_s / r->samples_per_s;
+        if (!strcmp(s->row[i].mechanism, first) &&
+            s->row[i].value[SCALING_TOKENS] == r->value[SCALING_TOKENS])
+            return s->row[i].value[SCALING_SAMPLES] / r->value[SCALING_SAMPLES];
     return NAN;
 }
 
 void scaling_table(Table *t, const Scaling *s) {
     char *faster = text_format("%s is faster by", s->n ? s->row[0].mechanism : "it");
     *t = (Table){0};
-    table_column(t, "attention", fields[MECHANISM], COLUMN_TEXT, 0);
-    table_column(t, "tokens", fields[TOKENS], COLUMN_NUMBER, 0);
-    table_column(t, "samples/s", fields[SAMPLES], COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, "tokens/s", fields[TOKEN_RATE], COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, "GFLOP/s", fields[GFLOPS], COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "attention", MECHANISM_NAME, COLUMN_TEXT, 0);
+    table_column(t, "tokens", names[SCALING_TOKENS], COLUMN_NUMBER, 0);
+    table_column(t, "samples/s", names[SCALING_SAMPLES], COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "tokens/s", names[SCALING_TOKEN_RATE], COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "GFLOP/s", names[SCALING_GFLOPS], COLUMN_NUMBER, SIGNIFICANT + 3);
     table_column(t, "of the peak, %", PEAK_PERCENT, COLUMN_NUMBER, 1);
-    table_column(t, "peak memory MB", fields[MEMORY], COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, "peak memory MB", names[SCALING_MEMORY], COLUMN_NUMBER, SIGNIFICANT + 3);
     table_column(t, faster, "first_over", COLUMN_NUMBER, SIGNIFICANT + 3);
     mem_free(faster);
     for (int i = 0; i < s->n; i++) {
-        const ScalingRow *r = &s->row[i];
         Cell *c = table_row(t);
-        cell_text(&c[MECHANISM], r->mechanism);
-        c[TOKENS].mean = r->tokens;
-        c[SAMPLES].mean = r->samples_per_s;
-        c[TOKEN_RATE].mean = r->tokens_per_s;
-        c[GFLOPS].mean = r->gflops;
-        c[PEAK_SHARE].mean = 100 * r->peak_share;
-        c[MEMORY].mean = r->memory_mb;
-        c[FIELDS].mean = first_over(s, r);
+        cell_text(c++, s->row[i].mechanism);
+        for (int k = 0; k < SCALING_VALUES; k++)
+            (c++)->mean = (k == SCALING_PEAK_SHARE ? 100 : 1) * s->row[i].value[k];
+        c->mean = first_over(s, &s->row[i]);
     }
 }
 
@@ -228,9 +220,9 @@ static bool starts_line(const Scaling *s, int i) {
 static void print_data(FILE *f, const Scaling *s) {
     int line = 0;
     for (int i = 0; i < s->n; i++) {
+        const double *v = s->row[i].value;
         if (starts_line(s, i)) fprintf(f, "%s$line%d << END\n", i ? "END\n" : "", line++);
-        fprintf(f, "%.10g %.10g %.10g\n", s->row[i].tokens, s->row[i].samples_per_s,
-                s->row[i].memory_mb);
+        fprintf(f, "%.10g %.10g %.10g\n", v[SCALING_TOKENS], v[SCALING_SAMPLES], v[SCALING_MEMORY]);
     }
     fputs("END\n", f);
 }
@@ -250,17 +242,19 @@ static void print_panel(FILE *f, const Scaling *s, int column, const char *title
 /* Both axes logarithmic: a power of the length is a straight line. */
 void scaling_plot(Plot *p, const Scaling *s) {
     bool memory = false;
-    double least = s->row[0].tokens, most = least;
+    double least = INFINITY, most = 0;
     for (int i = 0; i < s->n; i++) {
-        memory |= s->row[i].memory_mb > 0;
-        least = fmin(least, s->row[i].tokens);
-        most = fmax(most, s->row[i].tokens);
+        const double *v = s->row[i].value;
+        memory |= v[SCALING_MEMORY] > 0;
+        least = fmin(least, v[SCALING_TOKENS]);
+        most = fmax(most, v[SCALING_TOKENS]);
     }
     plot_open(p, memory ? 1000 : 600, 440);
     print_data(p->f, s);
     fprintf(p->f, "set logscale xy\nset xlabel 'tokens'\nset xrange [%g:%g]\nset xtics (",
             least / 1.2, most * 1.2);
-    for (int i = 0; i < s->n; i++) fprintf(p->f, "%s%.10g", i ? ", " : "", s->row[i].tokens);
+    for (int i = 0; i < s->n; i++)
+        fprintf(p->f, "%s%.10g", i ? ", " : "", s->row[i].value[SCALING_TOKENS]);
     fputs(")\n", p->f);
     if (memory) fputs("set multiplot layout 1,2\n", p->f);
     print_panel(p->f, s, 2, "samples a second");

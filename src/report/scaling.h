@@ -6,9 +6,18 @@
 #include "report/plot.h"
 #include "report/table.h"
 
+enum {
+    SCALING_TOKENS,
+    SCALING_SAMPLES,    /* a second */
+    SCALING_TOKEN_RATE, /* likewise */
+    SCALING_GFLOPS,
+    SCALING_PEAK_SHARE,
+    SCALING_MEMORY, /* MB */
+    SCALING_VALUES
+};
 typedef struct ScalingRow {
     char *mechanism;
-    double tokens, samples_per_s, tokens_per_s, gflops, peak_share, memory_mb; /* NaN: not said */
+    double value[SCALING_VALUES]; /* NaN: not said */
 } ScalingRow;
 
 typedef struct Scaling {

@@ -20,6 +20,7 @@ Cell *table_row(Table *t) {
 }
 
 void cell_text(Cell *c, const char *text) {
+    if (!text) return;
     mem_free(c->text);
     c->text = mem_strdup(text);
 }
@@ -82,37 +83,46 @@ static void pad(FILE *f, int n, char c) {
     while (n-- > 0) fputc(c, f);
 }
 
+static bool is_left(const Table *t, int column) { return t->columns[column].kind == COLUMN_TEXT; }
+
+/* A cell on the side that its column keeps to. */
+static void write_padded(FILE *f, const char *s, int width, bool left) {
+    const int blanks = width - text_width(s);
+    fputs("| ", f);
+    if (!left) pad(f, blanks, ' ');
+    fputs(s, f);
+    pad(f, (left ? blanks : 0) + 1, ' ');
+}
+
+static void write_rule(const Table *t, FILE *f, const int *width) {
+    for (int c = 0; c < t->n; c++) {
+        fputs("| ", f);
+        pad(f, width[c] - !is_left(t, c), '-');
+        fputs(is_left(t, c) ? " " : ": ", f);
+    }
+    fputs("|\n", f);
+}
+
 /* Columns are as wide as their widest cell, so that the table can be read as it is. */
 static void write_md(const Table *t, FILE *f) {
+    const int cells = (t->rows + 1) * t->n;
     int *width = mem_alloc((size_t)t->n, sizeof *width);
-    char **cell = mem_alloc(((size_t)t->rows + 1) * (size_t)t->n, sizeof *cell);
-    for (int i = 0; i < (t->rows + 1) * t->n; i++) {
+    char **cell = mem_alloc((size_t)cells, sizeof *cell);
+    for (int c = 0; c < t->n; c++) width[c] = 3;
+    for (int i = 0; i < cells; i++) {
         const int c = i % t->n;
         cell[i] = i < t->n ? text_of(text_markdown, t->columns[c].title)
                            : words(&t->cells[i - t->n], &t->columns[c], text_markdown, " ± ", "");
         const int w = text_width(cell[i]);
         if (w > width[c]) width[c] = w;
-        if (width[c] < 3) width[c] = 3;
     }
-    for (int row = 0; row <= t->rows; row++) {
-        for (int c = 0; c < t->n; c++) {
-            const char *s = cell[row * t->n + c];
-            const bool left = t->columns[c].kind == COLUMN_TEXT;
-            fputs("| ", f);
-            if (!left) pad(f, width[c] - text_width(s), ' ');
-            fputs(s, f);
-            pad(f, (left ? width[c] - text_width(s) : 0) + 1, ' ');
-        }
-        fputs("|\n", f);
-        for (int c = 0; row == 0 && c < t->n; c++) {
-            const bool left = t->columns[c].kind == COLUMN_TEXT;
-            fputs("| ", f);
-            pad(f, width[c] - !left, '-');
-            fputs(left ? " " : ": ", f);
-        }
-        if (row == 0) fputs("|\n", f);
+    for (int i = 0; i < cells; i++) {
+        const int c = i % t->n;
+        write_padded(f, cell[i], width[c], is_left(t, c));
+        if (c + 1 == t->n) fputs("|\n", f);
+        if (i + 1 == t->n) write_rule(t, f, width);
+        mem_free(cell[i]);
     }
-    for (int i = 0; i < (t->rows + 1) * t->n; i++) mem_free(cell[i]);
     mem_free(cell);
     mem_free(width);
     for (int i = 0; i < t->nnotes; i++) {
@@ -124,7 +134,7 @@ static void write_md(const Table *t, FILE *f) {
 
 static void write_latex(const Table *t, FILE *f) {
     fputs("% \\usepackage{booktabs}\n\\begin{tabular}{", f);
-    for (int c = 0; c < t->n; c++) fputc(t->columns[c].kind == COLUMN_TEXT ? 'l' : 'r', f);
+    for (int c = 0; c < t->n; c++) fputc(is_left(t, c) ? 'l' : 'r', f);
     fputs("}\n\\toprule\n", f);
     for (int c = 0; c < t->n; c++) {
         text_latex(f, t->columns[c].title);
@@ -148,7 +158,7 @@ static void write_latex(const Table *t, FILE *f) {
 static void write_html(const Table *t, FILE *f) {
     fputs("<div class=\"wide\"><table>\n<thead><tr>", f);
     for (int c = 0; c < t->n; c++) {
-        fputs(t->columns[c].kind == COLUMN_TEXT ? "<th>" : "<th class=\"n\">", f);
+        fputs(is_left(t, c) ? "<th>" : "<th class=\"n\">", f);
         text_html(f, t->columns[c].title);
         fputs("</th>", f);
     }
@@ -157,8 +167,7 @@ static void write_html(const Table *t, FILE *f) {
         fputs("<tr>", f);
         for (int c = 0; c < t->n; c++) {
             char *s = words(cell_at(t, row, c), &t->columns[c], text_html, " ± ", "");
-            fprintf(f, "<td%s>%s</td>",
-                    t->columns[c].kind == COLUMN_TEXT ? " class=\"t\"" : " class=\"n\"", s);
+            fprintf(f, "<td class=\"%c\">%s</td>", is_left(t, c) ? 't' : 'n', s);
             mem_free(s);
         }
         fputs("</tr>\n", f);
@@ -173,31 +182,37 @@ static void write_html(const Table *t, FILE *f) {
 
 /* ---- what programs read ---- */
 
+/* What a column has besides its mean, by the end of its name; NULL: nothing. */
+static const char *second_of(const Column *c) {
+    return c->kind == COLUMN_SPREAD ? "_sd" : c->kind == COLUMN_SHARE ? "_of" : NULL;
+}
+
 static void csv_number(FILE *f, double x) {
     if (isfinite(x)) fprintf(f, "%.10g", x);
 }
 
+static void csv_cell(FILE *f, const Cell *cell, const Column *column) {
+    if (cell->text)
+        text_csv(f, cell->text);
+    else
+        csv_number(f, cell->mean);
+    if (!second_of(column)) return;
+    fputc(',', f);
+    csv_number(f, cell->sd);
+}
+
 static void write_csv(const Table *t, FILE *f) {
     for (int c = 0; c < t->n; c++) {
+        const Column *column = &t->columns[c];
         if (c) fputc(',', f);
-        text_csv(f, t->columns[c].key);
-        if (t->columns[c].kind == COLUMN_SPREAD) fprintf(f, ",%s_sd", t->columns[c].key);
-        if (t->columns[c].kind == COLUMN_SHARE) fprintf(f, ",%s_of", t->columns[c].key);
+        text_csv(f, column->key);
+        if (second_of(column)) fprintf(f, ",%s%s", column->key, second_of(column));
     }
     fputs("\r\n", f);
     for (int row = 0; row < t->rows; row++) {
         for (int c = 0; c < t->n; c++) {
-            const Cell *cell = cell_at(t, row, c);
-            const ColumnKind kind = t->columns[c].kind;
             if (c) fputc(',', f);
-            if (cell->text)
-                text_csv(f, cell->text);
-            else
-                csv_number(f, cell->mean);
-            if (kind == COLUMN_SPREAD || kind == COLUMN_SHARE) {
-                fputc(',', f);
-                csv_number(f, cell->sd);
-            }
+            csv_cell(f, cell_at(t, row, c), &t->columns[c]);
         }
         fputs("\r\n", f);
     }

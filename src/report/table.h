@@ -37,6 +37,7 @@ typedef struct Table {
 void table_column(Table *t, const char *title, const char *key, ColumnKind kind, int digits);
 /* A new row, all of it "-". Returned cells are valid until the next row. */
 Cell *table_row(Table *t);
+/* NULL: it stays what it is. */
 void cell_text(Cell *c, const char *text);
 /* Told below the table (in CSV not at all). Takes over `note`, which mem_free frees. */
 void table_note(Table *t, char *note);

@@ -40,12 +40,11 @@ static bool check_name(const Plan *p, Err *err) {
 }
 
 static bool check_no_run(const Plan *p, Err *err) {
-    char path[FILE_PATH_MAX];
-    path_in(p, path, "config.json");
-    return !file_exists(path) || err_set(err, EX_CANTCREAT,
-                                         "%s: is the directory of a run; a sweep has one directory "
-                                         "a run: use another --out",
-                                         p->dir);
+    return !run_is_there(p->dir) ||
+           err_set(err, EX_CANTCREAT,
+                   "%s: is the directory of a run; a sweep has one directory a run: use another "
+                   "--out",
+                   p->dir);
 }
 
 /* ---- runs that are there ---- */
@@ -166,12 +165,11 @@ static double share_made(const TrainConf *t, const RunLine *l) {
 /* How far it is; a run that is to be longer than it was is not done. */
 static bool look_at(Plan *p, int run, const Config *c, Err *err) {
     PlanRun *r = &p->runs[run];
-    char dir[FILE_PATH_MAX], path[FILE_PATH_MAX + 32];
+    char dir[FILE_PATH_MAX];
     Run there;
     plan_run_dir(p, run, dir);
-    snprintf(path, sizeof path, "%s/config.json", dir);
     r->state = PLAN_NEW;
-    if (!file_exists(path)) return true;
+    if (!run_is_there(dir)) return true;
     if (!run_read(&there, dir, false, err)) return false;
     const bool as_long = equal_at(there.config, c->resolved, "train.steps") &&
                          equal_at(there.config, c->resolved, "train.epochs") &&

@@ -267,10 +267,8 @@ void run_free(Run *r) {
 
 /* ---- what it says ---- */
 
-const cJSON *run_key(const Run *r, const char *path) { return json_at(r->config, path); }
-
 double run_number(const Run *r, const char *path, double other) {
-    const cJSON *value = run_key(r, path);
+    const cJSON *value = json_at(r->config, path);
     return cJSON_IsNumber(value) ? value->valuedouble : other;
 }
 

@@ -50,9 +50,7 @@ bool run_read(Run *r, const char *dir, bool curves, Err *err);
 bool run_is_there(const char *dir);
 void run_free(Run *r);
 
-/* A key of the config, "model.attention.clusters"; NULL: it has none of this name. */
-const cJSON *run_key(const Run *r, const char *path);
-/* A number among them, or `other`. */
+/* A number of the config, "model.attention.clusters", or `other`. */
 double run_number(const Run *r, const char *path, double other);
 
 /* The line of validation with the highest accuracy (of equal ones the lowest loss) among those with

@@ -191,70 +191,64 @@ static void print_figure(FILE *f, int width, double x) {
         fprintf(f, "%*.2f", width, x);
 }
 
+static void print_layer(FILE *f, int layer, const LayerStats *s) {
+    fprintf(f, "%5d %7.1f %6.0f %6.0f %5.1f%%   %5.1f%%   %5.1f%%  ", layer, s->size, s->least,
+            s->most, 100 * s->empty, 100 * s->none, 100 * s->several);
+    print_figure(f, 9, s->entropy);
+    print_figure(f, 11, s->cosine);
+    print_figure(f, 9, s->cosine_most);
+    print_figure(f, 13, s->compactness);
+    fputc('\n', f);
+}
+
 void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t) {
+    const double bits = log2(stats->clusters);
     trained_print(f, t);
     fprintf(f, "looked at %.0f documents, %.0f tokens; %.0f clusters each\n\n", stats->documents,
             stats->tokens, stats->clusters);
-    fprintf(f, "       tokens of a cluster       tokens in clusters      entropy of    cosine of "
-               "surrogates\n");
     fprintf(f,
+            "       tokens of a cluster       tokens in clusters      entropy of    cosine of "
+            "surrogates\n"
             "layer    mean  least   most  empty     none  several  %4.2f bits       mean  "
             "largest  compactness\n",
-            log2(stats->clusters));
-    for (int l = 0; l < t->config.model.conf.depth; l++) {
-        const LayerStats *s = &stats[l];
-        fprintf(f, "%5d %7.1f %6.0f %6.0f %5.1f%%   %5.1f%%   %5.1f%%  ", l, s->size, s->least,
-                s->most, 100 * s->empty, 100 * s->none, 100 * s->several);
-        print_figure(f, 9, s->entropy);
-        print_figure(f, 11, s->cosine);
-        print_figure(f, 9, s->cosine_most);
-        print_figure(f, 13, s->compactness);
-        fputc('\n', f);
-    }
-    fprintf(f,
-            "\nentropy      how undecided a token's affinities are: 0 all for one cluster, %.2f "
-            "all alike\n",
-            log2(stats->clusters));
+            bits);
+    for (int l = 0; l < t->config.model.conf.depth; l++) print_layer(f, l, &stats[l]);
     fprintf(
         f,
+        "\nentropy      how undecided a token's affinities are: 0 all for one cluster, %.2f "
+        "all alike\n"
         "compactness  root of the mean square distance of a cluster's tokens from their centre, "
         "%s, over that\n             of random sets of as many: 1 spread like chance, 0 all in "
         "one place\n",
-        viz_width(t) ? "in the plane" : "along the text");
+        bits, viz_width(t) ? "in the plane" : "along the text");
+}
+
+static cJSON *layer_json(const LayerStats *s) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "documents", s->documents);
+    cJSON_AddNumberToObject(o, "tokens", s->tokens);
+    cJSON_AddNumberToObject(o, "clusters", s->clusters);
+    cJSON_AddNumberToObject(o, "size", s->size);
+    cJSON_AddNumberToObject(o, "least", s->least);
+    cJSON_AddNumberToObject(o, "most", s->most);
+    cJSON_AddNumberToObject(o, "empty", s->empty);
+    cJSON_AddNumberToObject(o, "none", s->none);
+    cJSON_AddNumberToObject(o, "several", s->several);
+    cJSON_AddNumberToObject(o, "entropy_bits", s->entropy);
+    cJSON_AddNumberToObject(o, "cosine", s->cosine);
+    cJSON_AddNumberToObject(o, "cosine_largest", s->cosine_most);
+    cJSON_AddNumberToObject(o, "compactness", s->compactness);
+    return o;
 }
 
 void cluster_stats_print_json(FILE *f, const LayerStats *stats, const Trained *t) {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } numbers[] = {
-        {"documents", offsetof(LayerStats, documents)},
-        {"tokens", offsetof(LayerStats, tokens)},
-        {"clusters", offsetof(LayerStats, clusters)},
-        {"size", offsetof(LayerStats, size)},
-        {"least", offsetof(LayerStats, least)},
-        {"most", offsetof(LayerStats, most)},
-        {"empty", offsetof(LayerStats, empty)},
-        {"none", offsetof(LayerStats, none)},
-        {"several", offsetof(LayerStats, several)},
-        {"entropy_bits", offsetof(LayerStats, entropy)},
-        {"cosine", offsetof(LayerStats, cosine)},
-        {"cosine_largest", offsetof(LayerStats, cosine_most)},
-        {"compactness", offsetof(LayerStats, compactness)},
-    };
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "checkpoint", t->checkpoint);
     cJSON_AddNumberToObject(root, "step", (double)t->update);
     cJSON_AddStringToObject(root, "split", split_names[t->split]);
     cJSON *layers = cJSON_AddArrayToObject(root, "layers");
-    for (int l = 0; l < t->config.model.conf.depth; l++) {
-        cJSON *o = cJSON_CreateObject();
-        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-            cJSON_AddNumberToObject(
-                o, numbers[i].name,
-                *(const double *)(const void *)((const char *)&stats[l] + numbers[i].offset));
-        cJSON_AddItemToArray(layers, o);
-    }
+    for (int l = 0; l < t->config.model.conf.depth; l++)
+        cJSON_AddItemToArray(layers, layer_json(&stats[l]));
     json_print(f, root);
     cJSON_Delete(root);
 }

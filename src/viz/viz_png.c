@@ -11,6 +11,7 @@ enum {
     GAP = 16,
     TEXT = 2, /* size of captions */
     CAPTION = 2 * CANVAS_LINE + 4,
+    SWATCH = TEXT * (CANVAS_LINE - 2),
     CORNER_LEAST = 4, /* a smaller square has no room for a corner */
     PANELS_MOST = PALETTE,
     BAR = 160 /* a heat map's scale */
@@ -49,6 +50,12 @@ static void panel_at(const Grid *g, int panel, int *x, int *y) {
     *y = GAP + CAPTION + panel / g->columns * (g->height * g->pixel + CAPTION + GAP);
 }
 
+/* A square of the colour, and words behind it. */
+static void swatch(Grid *g, int x, int y, Rgb colour, const char *text) {
+    canvas_fill(&g->canvas, x, y, SWATCH, SWATCH, colour);
+    canvas_text(&g->canvas, x + SWATCH + 6, y, TEXT, ink, text);
+}
+
 static void caption(Grid *g, int panel, const char *text) {
     int x, y;
     panel_at(g, panel, &x, &y);
@@ -58,11 +65,9 @@ static void caption(Grid *g, int panel, const char *text) {
 static void caption_cluster(Grid *g, int panel, int cluster) {
     char text[64];
     int x, y;
-    const int side = TEXT * (CANVAS_LINE - 2);
     panel_at(g, panel, &x, &y);
-    canvas_fill(&g->canvas, x, y + 2, side, side, palette_colour(cluster));
     snprintf(text, sizeof text, "%d: %d tokens", cluster, g->c->size[cluster]);
-    canvas_text(&g->canvas, x + side + 6, y + 2, TEXT, ink, text);
+    swatch(g, x, y + 2, palette_colour(cluster), text);
 }
 
 /* Pixel i's square, or the lower right quarter of it. */
@@ -153,21 +158,18 @@ static void note_shown(char *text, size_t size, int shown, int clusters) {
 
 /* Below the panels, in two lines: what colours mean that are no cluster's. */
 static void legend(Grid *g) {
+    enum { HALF = SWATCH / 2 };
     char text[256];
     int none, several;
-    const int x = GAP, side = TEXT * (CANVAS_LINE - 2);
-    int y = g->canvas.height - GAP - 2 * CAPTION;
+    const int y = g->canvas.height - GAP - 2 * CAPTION;
     clusters_count(g->c, g->d->cls, &none, &several);
-    canvas_fill(&g->canvas, x, y, side, side, grey);
     snprintf(text, sizeof text, "in no cluster: %d tokens", none);
-    canvas_text(&g->canvas, x + side + 6, y, TEXT, ink, text);
-    y += CAPTION;
-    canvas_fill(&g->canvas, x, y, side, side, palette_colour(0));
-    canvas_fill(&g->canvas, x + side / 2, y + side / 2, side / 2, side / 2, palette_colour(1));
+    swatch(g, GAP, y, grey, text);
     snprintf(text, sizeof text, "in several: %d%s", several,
              g->pixel >= CORNER_LEAST ? ", the second best in the corner" : "");
     note_shown(text, sizeof text, g->panels - g->extra, g->c->C);
-    canvas_text(&g->canvas, x + side + 6, y, TEXT, ink, text);
+    swatch(g, GAP, y + CAPTION, palette_colour(0), text);
+    canvas_fill(&g->canvas, GAP + HALF, y + CAPTION + HALF, HALF, HALF, palette_colour(1));
 }
 
 bool viz_png_clusters(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err) {
@@ -211,7 +213,7 @@ static void draw_scale(Canvas *canvas, int x, int y, const Range *r, int shown, 
     snprintf(text, sizeof text, "%.3g ", r->least);
     x = canvas_text(canvas, x, y, TEXT, ink, text);
     for (int i = 0; i < BAR; i++)
-        canvas_fill(canvas, x + i, y, 1, TEXT * (CANVAS_LINE - 2), palette_heat(i / (BAR - 1.0)));
+        canvas_fill(canvas, x + i, y, 1, SWATCH, palette_heat(i / (BAR - 1.0)));
     snprintf(text, sizeof text, " %.3g", r->most);
     note_shown(text, sizeof text, shown, clusters);
     canvas_text(canvas, x + BAR, y, TEXT, ink, text);

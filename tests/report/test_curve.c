@@ -164,10 +164,10 @@ static void test_scaling(void **state) {
         if (!read_scaling(&s, texts[i], &err)) fail_msg("%s", err.text);
         assert_int_equal(s.n, 3);
         assert_string_equal(s.row[0].mechanism, "full");
-        assert_true(s.row[0].tokens == 256 && s.row[0].samples_per_s == 3);
-        assert_true(s.row[1].tokens == 512 && s.row[1].memory_mb == 9);
+        assert_true(s.row[0].value[SCALING_TOKENS] == 256 && s.row[0].value[SCALING_SAMPLES] == 3);
+        assert_true(s.row[1].value[SCALING_TOKENS] == 512 && s.row[1].value[SCALING_MEMORY] == 9);
         assert_string_equal(s.row[2].mechanism, "cast");
-        assert_true(isnan(s.row[2].memory_mb));
+        assert_true(isnan(s.row[2].value[SCALING_MEMORY]));
         Table t;
         scaling_table(&t, &s);
         assert_string_equal(t.columns[t.n - 1].title, "full is faster by");

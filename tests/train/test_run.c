@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "io/json.h"
 #include "train/made.h"
 
 #define CONFIG                                                                                     \
@@ -297,9 +298,9 @@ static void test_keys(void **state) {
     Run r = read_run("", false);
     assert_true(run_number(&r, "model.attention.clusters", 0) == 4);
     assert_true(run_number(&r, "model.attention", 7) == 7);
-    assert_null(run_key(&r, "model.attention.cluster"));
-    assert_null(run_key(&r, "task.none"));
-    assert_string_equal(run_key(&r, "task")->valuestring, "listops");
+    assert_null(json_at(r.config, "model.attention.cluster"));
+    assert_null(json_at(r.config, "task.none"));
+    assert_string_equal(json_at(r.config, "task")->valuestring, "listops");
     run_free(&r);
 }
 
