@@ -25,12 +25,8 @@ static char *one_form(const char *value) {
 
 /* Adds the value, `size` bytes at `value`, unless it is there. */
 static void add_value(GridKey *k, const char *value, size_t size) {
-    const size_t n = strlen(k->key);
-    char *assignment = mem_alloc(n + size + 2, 1);
-    memcpy(assignment, k->key, n);
-    assignment[n] = '=';
-    memcpy(assignment + n + 1, value, size);
-    char *text = one_form(assignment + n + 1);
+    char *assignment = text_format("%s=%.*s", k->key, (int)size, value);
+    char *text = one_form(strchr(assignment, '=') + 1);
     for (int i = 0; i < k->n; i++)
         if (!strcmp(text, k->text[i])) {
             mem_free(assignment);
@@ -91,8 +87,7 @@ static GridKey *add_key(Grid *g, const char *key, size_t size, Err *err) {
         }
     g->keys = mem_grow(g->keys, (size_t)g->nkeys + 1, sizeof *g->keys);
     GridKey *k = &g->keys[g->nkeys++];
-    *k = (GridKey){.key = mem_alloc(size + 1, 1)};
-    memcpy(k->key, key, size);
+    *k = (GridKey){.key = text_format("%.*s", (int)size, key)};
     return k;
 }
 

@@ -1,7 +1,5 @@
 #include "viz/viz_print.h"
 
-#include <string.h>
-
 #include "io/text.h"
 #include "viz/palette.h"
 
@@ -36,17 +34,10 @@ static void set_ground(const Printer *p, int cluster, bool several) {
 }
 
 static void print_size(const Printer *p, int cluster) {
-    char text[32];
-    if (p->colour) {
-        set_ground(p, cluster, false);
-        snprintf(text, sizeof text, " %d ", cluster);
-        fprintf(p->f, "%s\033[0m", text);
-    } else {
-        snprintf(text, sizeof text, "%c", palette_symbol(cluster));
-        fprintf(p->f, "%s", text);
-    }
-    fprintf(p->f, "%c%-*d", p->colour ? ' ' : ':', ENTRY - 2 - (int)strlen(text),
-            p->c->size[cluster]);
+    if (p->colour) set_ground(p, cluster, false);
+    const int n =
+        p->colour ? fprintf(p->f, " %d ", cluster) : fprintf(p->f, "%c", palette_symbol(cluster));
+    fprintf(p->f, "%s%-*d", p->colour ? "\033[0m " : ":", ENTRY - 2 - n, p->c->size[cluster]);
 }
 
 /* Each cluster with its colour or letter, and how many tokens it holds. */
