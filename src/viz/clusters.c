@@ -1,7 +1,7 @@
 #include "viz/clusters.h"
 
-bool taps_open(Taps *t, const Model *m, int documents, const char *where, Err *err) {
-    *t = (Taps){0};
+bool cluster_taps_open(ClusterTaps *t, const Model *m, int documents, const char *where, Err *err) {
+    *t = (ClusterTaps){0};
     if (!m->mech->clusters)
         return err_set(err, EX_DATAERR,
                        "%s: its attention is '%s', which has no clusters: there is nothing to show",
@@ -17,11 +17,11 @@ bool taps_open(Taps *t, const Model *m, int documents, const char *where, Err *e
     return true;
 }
 
-void taps_close(Taps *t) {
+void cluster_taps_close(ClusterTaps *t) {
     mem_free(t->tap);
     mem_free(t->clusters);
     mem_free(t->affinities);
-    *t = (Taps){0};
+    *t = (ClusterTaps){0};
 }
 
 /* Among a token's holders so far, by falling affinity; of equal ones the lower cluster first. */
@@ -32,7 +32,7 @@ static void insert(Clusters *c, int n, int have, int cluster) {
     h[i] = cluster;
 }
 
-void clusters_open(Clusters *c, const Taps *t, const AttnTap *tap, int N) {
+void clusters_open(Clusters *c, const ClusterTaps *t, const AttnTap *tap, int N) {
     *c = (Clusters){N, t->C, t->k, tap->clusters, tap->affinities, NULL, NULL, NULL};
     const size_t k = (size_t)t->k, slots = (size_t)t->C * k;
     c->size = mem_alloc((size_t)c->C, sizeof *c->size);

@@ -5,17 +5,17 @@
 
 #include "model/model.h"
 
-typedef struct Taps {
+typedef struct ClusterTaps {
     int C, k;     /* clusters, and slots of each */
     AttnTap *tap; /* (documents, depth) */
     int *clusters;
     real *affinities;
-} Taps;
+} ClusterTaps;
 
 /* Room for documents of full length. EX_DATAERR: the model's attention has no clusters; `where`
  * names it. On error nothing is to be closed. */
-bool taps_open(Taps *t, const Model *m, int documents, const char *where, Err *err);
-void taps_close(Taps *t);
+bool cluster_taps_open(ClusterTaps *t, const Model *m, int documents, const char *where, Err *err);
+void cluster_taps_close(ClusterTaps *t);
 
 /* One document in one block. */
 typedef struct Clusters {
@@ -28,7 +28,7 @@ typedef struct Clusters {
 } Clusters;
 
 /* N: the document's tokens. The tap's memory stays in use. */
-void clusters_open(Clusters *c, const Taps *t, const AttnTap *tap, int N);
+void clusters_open(Clusters *c, const ClusterTaps *t, const AttnTap *tap, int N);
 void clusters_close(Clusters *c);
 
 /* How many clusters hold a token. */

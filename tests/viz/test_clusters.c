@@ -14,7 +14,7 @@
 
 static Clusters open_clusters(int *list, real *affinity, int N, int C, int k) {
     Clusters c;
-    const Taps taps = {.C = C, .k = k};
+    const ClusterTaps taps = {.C = C, .k = k};
     const AttnTap tap = {list, affinity};
     clusters_open(&c, &taps, &tap, N);
     return c;
