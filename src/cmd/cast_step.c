@@ -10,6 +10,7 @@
 #include "core/option.h"
 #include "core/version.h"
 #include "model/engine.h"
+#include "model/taps.h"
 #include "optim/schedule.h"
 #include "train/config.h"
 #include "train/stop.h"
@@ -34,9 +35,11 @@ static const char usage[] =
     "  --weights W      weights: a tensor for every parameter, F32 or F64\n"
     "  --batch B        tokens I32 [B,N] ([B,2,N] for pairs), lengths I32 [B] ([B,2]), labels I32 "
     "[B]\n"
-    "  --out O          logits [B,classes], loss [1], grad.<parameter>, and for cast "
-    "clusters.<block> I32 [B,C,k]\n"
-    "                   ([B,2,C,k] for pairs; -1: an empty slot)\n"
+    "  --out O          logits [B,classes], loss [1], grad.<parameter>, and what attention chose: "
+    "clusters.<block> I32\n"
+    "                   [B,C,k] (-1: an empty slot), groups.<block> and groups_key.<block> I32 "
+    "[B,h,rounds,N] (of each\n"
+    "                   head: -1: in none); of pairs [B,2,...]\n"
     "  --steps n        apply n updates of CONFIG's optimiser first, as training would\n"
     "  --init SEED      write initial weights drawn from SEED\n"
     "  --weights-out W  where weights go after --steps or --init\n"
@@ -156,8 +159,7 @@ typedef struct Step {
     Batch batch;
     double *loss;
     real *logits;
-    AttnTap *taps;
-    int *clusters, C, k; /* (depth,B,per,C,k) */
+    Taps taps;
 } Step;
 
 static void place(Step *s, Arena *a) {
@@ -169,17 +171,14 @@ static void place(Step *s, Arena *a) {
     s->logits = arena_reals(a, B * (size_t)s->c->model.task.classes);
 }
 
-static void place_taps(Step *s) {
-    const Model *m = &s->c->model;
-    if (!m->mech->clusters) return;
-    m->mech->clusters(m->attn, &s->C, &s->k);
-    const size_t docs = (size_t)(s->batch.B * s->batch.per), depth = (size_t)m->conf.depth;
-    const size_t slots = (size_t)s->C * (size_t)s->k;
-    s->clusters = mem_alloc(docs * depth * slots, sizeof *s->clusters);
-    s->taps = mem_alloc(docs * depth, sizeof *s->taps);
-    for (size_t i = 0; i < docs; i++)
-        for (size_t l = 0; l < depth; l++)
-            s->taps[i * depth + l].clusters = s->clusters + (l * docs + i) * slots;
+/* Of the longest document. */
+static int most_tokens(const Step *s) {
+    int most = 0;
+    for (int i = 0; i < s->batch.B * s->batch.per; i++) {
+        const int n = s->batch.samples[i / s->batch.per].length[i % s->batch.per];
+        most = n > most ? n : most;
+    }
+    return model_tokens(&s->c->model, most);
 }
 
 static double pass(Step *s) {
@@ -189,7 +188,7 @@ static double pass(Step *s) {
     engine_weights(&s->engine, s->w);
     engine_begin_update(&s->engine);
     const Outcome out = {.loss = s->loss, .logits = s->logits};
-    engine_step(&s->engine, s->batch.samples, B, 1.0 / B, rng_key(0), s->grads, &out, s->taps);
+    engine_step(&s->engine, s->batch.samples, B, 1.0 / B, rng_key(0), s->grads, &out, s->taps.tap);
     for (int i = 0; i < B; i++) loss += s->loss[i];
     return loss / B;
 }
@@ -207,25 +206,14 @@ static void updates(Step *s, int n) {
 
 static bool write_results(Step *s, const char *path, Err *err) {
     const Model *m = &s->c->model;
-    const size_t most = (size_t)(m->params.count + m->conf.depth + 2);
+    const size_t most = (size_t)(m->params.count + 3 * m->conf.depth + 2);
     StTensor *t = mem_alloc(most, sizeof *t);
     char(*names)[96] = mem_alloc(most, sizeof *names);
     real loss = (real)pass(s);
     int n = params_tensors(&m->params, s->grads, "grad.", PARAM_TRAINED, t, names);
     t[n++] = st_real_tensor("logits", s->logits, 2, (int64_t[]){s->batch.B, m->task.classes});
     t[n++] = st_real_tensor("loss", &loss, 1, (int64_t[]){1});
-    const size_t slots = (size_t)(s->batch.B * s->batch.per * s->C) * (size_t)s->k;
-    for (int l = 0; l < m->conf.depth && s->taps; l++) {
-        StTensor c = {.name = names[n],
-                      .dtype = DT_I32,
-                      .ndim = 3,
-                      .shape = {s->batch.B, s->C, s->k},
-                      .data = s->clusters + (size_t)l * slots,
-                      .bytes = slots * sizeof(int)};
-        if (s->batch.per == 2) c.ndim = 4, c.shape[1] = 2, c.shape[2] = s->C, c.shape[3] = s->k;
-        snprintf(names[n], sizeof names[n], "clusters.%d", l);
-        t[n++] = c;
-    }
+    n += taps_tensors(&s->taps, m, t + n, names + n);
     bool ok = st_write(path, t, n, NULL, 0, err);
     mem_free(t);
     mem_free(names);
@@ -270,7 +258,7 @@ static bool run(const Config *c, const Options *o, Err *err) {
     }
     if (ok) {
         place(&s, &s.memory);
-        place_taps(&s);
+        taps_open(&s.taps, &c->model, s.batch.B * s.batch.per, most_tokens(&s), false);
         ok = read_weights(&c->model, s.w, o->weights, err) &&
              engine_open(&s.engine, &c->model, s.batch.B, c->train.lanes, true, err);
     }
@@ -280,8 +268,7 @@ static bool run(const Config *c, const Options *o, Err *err) {
     engine_close(&s.engine);
     arena_close(&s.memory);
     mem_free(s.batch.samples);
-    mem_free(s.taps);
-    mem_free(s.clusters);
+    taps_close(&s.taps);
     st_close(&f);
     return ok;
 }
@@ -297,6 +284,7 @@ int main(int argc, char **argv) {
         lanes_open(o.threads);
         gemm_open();
         ok = config_load(&c, o.config, o.overrides, o.noverrides, &err);
+        if (ok) c.model.conf.dropout = 0;
     }
     if (ok && !done) ok = o.init ? init_weights(&c, &o, &err) : run(&c, &o, &err);
     config_free(&c);
