@@ -1,7 +1,6 @@
 /* cast_bench [CONFIG] [key=value ...]: the machine's limits, then the training step of CONFIG on
  * random tokens: speed against the FMA peak, memory, and where the time goes. With --mechanisms or
  * --lengths: a table, a process a row. */
-#include <getopt.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,6 @@
 #include "core/lanes.h"
 #include "core/option.h"
 #include "core/peak.h"
-#include "core/version.h"
 #include "io/json.h"
 #include "train/bench.h"
 #include "train/stop.h"
@@ -27,56 +25,41 @@ typedef struct Options {
     bool json;
 } Options;
 
-static const char usage[] =
+#define AT(field) offsetof(Options, field)
+static const Option options[] = {
+    {"mechanisms", OPTION_TEXT, AT(mechanisms), "A,B",
+     "a row for each attention mechanism (cast keeps CONFIG's keys, others have their defaults)"},
+    {"lengths", OPTION_TEXT, AT(lengths), "N,M", "a row for each model.max_length"},
+    {"seconds", OPTION_REAL, AT(seconds), "S", "time to measure for [3]"},
+    {"threads", OPTION_INT, AT(threads), "n", "[the physical cores]", 1, OPTION_MOST_THREADS},
+    {"json", OPTION_FLAG, AT(json), NULL,
+     "one JSON object instead of text; of a table, one a line"},
+    {0},
+};
+
+static const Program program = {
+    "cast_bench",
     "usage: cast_bench [CONFIG] [key=value ...]\n"
     "\n"
     "The machine's limits; then, of CONFIG, the training step on random tokens at full length: "
-    "samples/s,\n"
-    "GFLOP/s and share of the FMA peak, a breakdown by part of the model, peak memory.\n"
+    "samples/s, GFLOP/s and share of the FMA peak, a breakdown by part of the model, peak memory. "
     "FLOPs are those of the products in the method's definition, 2 for a multiply-add, three times "
-    "the\n"
-    "forward pass, however they are computed here; recomputation, exponentials and everything "
-    "elementwise\n"
-    "count as nothing.\n"
-    "\n"
-    "  --mechanisms A,B  a row for each attention mechanism (cast keeps CONFIG's keys, others have "
-    "their defaults)\n"
-    "  --lengths N,M     a row for each model.max_length\n"
-    "  --seconds S       time to measure for [3]\n"
-    "  --threads n       [the physical cores]\n"
-    "  --json            one JSON object instead of text; of a table, one a line\n"
-    "  --help  --version\n"
+    "the forward pass, however they are computed here; recomputation, exponentials and everything "
+    "elementwise count as nothing.\n",
+    options,
     "\n"
     "Exit status of a table: 0 where any row could be measured; what cannot be is told in its "
-    "row.\n";
+    "row.\n",
+};
 
-static bool take_option(Options *o, int c, char *const *argv, Err *err) {
-    switch (c) {
-    case 'm': o->mechanisms = optarg; return true;
-    case 'l': o->lengths = optarg; return true;
-    case 's': return option_real("seconds", optarg, &o->seconds, err);
-    case 't': return option_int("threads", optarg, 1, OPTION_MOST_THREADS, &o->threads, err);
-    case 'j': o->json = true; return true;
-    default: return option_wrong("cast_bench", c, argv, optind, err);
+static bool parse(Options *o, int argc, char **argv, Err *err) {
+    CommandLine line;
+    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
+    if (line.nwords > 0) {
+        o->config = line.words[0];
+        o->overrides = line.words + 1;
+        o->noverrides = line.nwords - 1;
     }
-}
-
-/* Sets *done when --help or --version was all that was wanted. */
-static bool parse(Options *o, int argc, char **argv, bool *done, Err *err) {
-    static const struct option longs[] = {{"mechanisms", 1, NULL, 'm'}, {"lengths", 1, NULL, 'l'},
-                                          {"seconds", 1, NULL, 's'},    {"threads", 1, NULL, 't'},
-                                          {"json", 0, NULL, 'j'},       {"help", 0, NULL, 'h'},
-                                          {"version", 0, NULL, 'v'},    {0}};
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
-        if (c == 'h') fputs(usage, stdout);
-        if (c == 'v') puts("cast_bench " CAST_VERSION);
-        if ((*done = c == 'h' || c == 'v')) return true;
-        if (!take_option(o, c, argv, err)) return false;
-    }
-    if (optind < argc) o->config = argv[optind];
-    o->overrides = argv + optind + 1;
-    o->noverrides = argc - optind - 1 > 0 ? argc - optind - 1 : 0;
     if (!o->config && (o->mechanisms || o->lengths))
         return err_set(err, EX_USAGE, "which CONFIG? See cast_bench --help");
     return true;
@@ -287,8 +270,7 @@ static bool bench(const Options *o, Err *err) {
 int main(int argc, char **argv) {
     Err err = {0};
     Options o = {.seconds = 3};
-    bool done = false;
     stop_ignore_write_signals();
-    const bool ok = parse(&o, argc, argv, &done, &err) && (done || bench(&o, &err));
-    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_bench", &err);
+    const bool ok = parse(&o, argc, argv, &err) && bench(&o, &err) && err_check_stdout(&err);
+    return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

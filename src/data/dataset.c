@@ -13,7 +13,7 @@
 #define FORMAT "cast-dataset-1"
 enum { VOCAB_MAX = 32768, CLASSES_MAX = 1 << 20, SCAN = 1 << 12 };
 
-const char *const split_names[SPLITS] = {"train", "val", "test"};
+const char *const split_names[SPLITS + 1] = {"train", "val", "test", NULL};
 
 bool dataset_path(char buf[FILE_PATH_MAX], const char *dir, int split, Err *err) {
     int n = snprintf(buf, FILE_PATH_MAX, "%s/%s.safetensors", dir, split_names[split]);

@@ -11,6 +11,7 @@ cat >"$tmp/tiny.json" <<END
 END
 for program in cast_train cast_sweep cast_step cast_data cast_bench; do
     expect 0 "^usage: $program" "$program --help" "$bin/$program" --help
+    check "within 100 columns" awk '/^keys,/ { exit } length > 100 { exit 1 }' "$tmp/out"
     expect 0 "^$program [0-9]+\.[0-9]+\.[0-9]+" "$program --version" "$bin/$program" --version
 done
 
