@@ -31,6 +31,12 @@ static void words_split(Words *w, const char *spaced) {
     }
 }
 
+static void words_of_choices(Words *w, const ConfigKey *k) {
+    words_split(w, k->choices);
+    for (const char *word; k->choice && (word = k->choice(w->n)); w->word[w->n++] = word)
+        REQUIRE(w->n < WORDS_MAX, "more than %d words", WORDS_MAX);
+}
+
 static int words_index(const Words *w, const char *word) {
     for (int i = 0; i < w->n; i++)
         if (strcmp(w->word[i], word) == 0) return i;
@@ -125,7 +131,7 @@ static size_t describe_range(const ConfigKey *k, char *buf, size_t size) {
 static void describe(const ConfigKey *k, char buf[TEXT_SIZE]) {
     Words w;
     size_t used = 0;
-    words_split(&w, k->choices);
+    words_of_choices(&w, k);
     switch (k->type) {
     case KEY_INT:
     case KEY_REAL: describe_range(k, buf, TEXT_SIZE); return;
@@ -172,7 +178,7 @@ static bool store_int(int *out, const ConfigKey *k, const cJSON *v) {
 static bool store_word(int *out, const ConfigKey *k, const cJSON *v) {
     if (!cJSON_IsString(v)) return false;
     Words w;
-    words_split(&w, k->choices);
+    words_of_choices(&w, k);
     int index = words_index(&w, v->valuestring);
     if (index < 0) return false;
     *out = k->type == KEY_SIZE ? -1 - index : index;
@@ -237,7 +243,7 @@ static bool bad_value(const char *where, const char *key, const ConfigKey *k, co
                       Err *err) {
     char allowed[TEXT_SIZE], got[NAME_SIZE];
     Words w;
-    words_split(&w, k->choices);
+    words_of_choices(&w, k);
     const char *nearest = cJSON_IsString(v) ? schema_nearest(v->valuestring, w.word) : NULL;
     describe(k, allowed);
     show(v, got);
@@ -291,8 +297,9 @@ cJSON *schema_complete(const ConfigKey *keys, cJSON *root, const char *section) 
 
 /* The word that the value of a KEY_CHOICE or KEY_SIZE stands for; NULL where it is a number. */
 static const char *word_of(const ConfigKey *k, int value, char *buf, size_t size) {
-    if (k->type == KEY_CHOICE) return schema_word(k->choices, value, buf, size);
-    return value < 0 ? schema_word(k->choices, -1 - value, buf, size) : NULL;
+    const int index = k->type == KEY_CHOICE ? value : -1 - value;
+    if (index < 0) return NULL;
+    return k->choice ? k->choice(index) : schema_word(k->choices, index, buf, size);
 }
 
 void schema_write(const void *in, const ConfigKey *keys, cJSON *obj) {

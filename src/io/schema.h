@@ -27,6 +27,7 @@ typedef struct ConfigKey {
     double min, max;      /* KEY_INT, KEY_REAL, KEY_SIZE: inclusive range */
     const char *choices;  /* KEY_CHOICE, KEY_SIZE: words separated by spaces */
     const char *help;
+    const char *(*choice)(int index); /* instead of `choices`: a table's words, then NULL */
 } ConfigKey;
 /* A table ends with a row whose name is NULL. */
 

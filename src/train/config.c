@@ -41,12 +41,12 @@ static const ConfigKey train_keys[] = {
     {"epochs", KEY_INT, AT(epochs), "1", 1, 1e6, NULL, "passes over the training split"},
     {"steps", KEY_INT, AT(steps), "0", 0, 2e9, NULL, "updates to make; 0: as many as epochs give"},
     {"minutes", KEY_REAL, AT(minutes), "0", 0, 1e7, NULL,
-     "minutes of training after which it ends; 0: no limit. Of constant and rsqrt schedules"},
+     "minutes of training after which it ends; 0: no limit. Of schedules without an end"},
     {"batch", KEY_INT, AT(batch), "32", 1, 1 << 20, NULL, "samples a micro-batch"},
     {"accumulate", KEY_INT, AT(accumulate), "1", 1, 1 << 16, NULL, "micro-batches an update"},
     {"lr", KEY_REAL, AT(lr), "0.001", 0, 1e3, NULL, "learning rate after warm-up"},
-    {"schedule", KEY_CHOICE, AT(schedule), "\"constant\"", 0, 0, SCHEDULE_CHOICES,
-     "learning rate over updates"},
+    {"schedule", KEY_CHOICE, AT(schedule), "\"constant\"", 0, 0, NULL, "learning rate over updates",
+     .choice = schedule_name},
     {"warmup", KEY_INT, AT(warmup), "0", 0, 2e9, NULL, "updates of linear warm-up"},
     {"weight_decay", KEY_REAL, AT(adamw.weight_decay), "0", 0, 10, NULL,
      "AdamW's decoupled weight decay"},
@@ -132,17 +132,24 @@ static cJSON *resolve(const Config *c) {
 
 /* Whether the learning rate does not depend on when training ends. */
 static bool endless(const cJSON *config) {
-    const cJSON *train = cJSON_GetObjectItemCaseSensitive(config, "train");
-    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(train, "schedule"));
-    return s && (!strcmp(s, "constant") || !strcmp(s, "rsqrt"));
+    const char *s = cJSON_GetStringValue(json_at(config, "train.schedule"));
+    for (int i = 0; s && schedule_name(i); i++)
+        if (!strcmp(s, schedule_name(i))) return !schedule_ends(i);
+    return false;
 }
 
 static bool check_minutes(const Config *c, Err *err) {
-    if (c->train.minutes <= 0 || endless(c->resolved)) return true;
+    if (c->train.minutes <= 0 || !schedule_ends(c->train.schedule)) return true;
+    char names[128] = "";
+    for (int i = 0; schedule_name(i); i++) {
+        const size_t n = strlen(names);
+        if (!schedule_ends(i))
+            snprintf(names + n, sizeof names - n, "%s%s", n ? " or " : "", schedule_name(i));
+    }
     return err_set(err, EX_CONFIG,
-                   "%s: train.minutes goes with a train.schedule that has no end, constant or "
-                   "rsqrt; others are laid out over all updates",
-                   c->path);
+                   "%s: train.minutes goes with a train.schedule that has no end, %s; others are "
+                   "laid out over all updates",
+                   c->path, names);
 }
 
 static cJSON *attention_of(const cJSON *root) {
