@@ -285,6 +285,12 @@ bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char 
     return true;
 }
 
+const ConfigKey *schema_find(const ConfigKey *keys, const char *name) {
+    for (; keys->name; keys++)
+        if (!strcmp(keys->name, name)) return keys;
+    return NULL;
+}
+
 cJSON *schema_complete(const ConfigKey *keys, cJSON *root, const char *section) {
     cJSON *obj = cJSON_GetObjectItemCaseSensitive(root, section);
     if (!obj) obj = cJSON_AddObjectToObject(root, section);

@@ -28,6 +28,7 @@ typedef struct ConfigKey {
     const char *choices;  /* KEY_CHOICE, KEY_SIZE: words separated by spaces */
     const char *help;
     const char *(*choice)(int index); /* instead of `choices`: a table's words, then NULL */
+    unsigned flags;                   /* what the owner says of the key; nothing here reads them */
 } ConfigKey;
 /* A table ends with a row whose name is NULL. */
 
@@ -38,6 +39,9 @@ typedef struct ConfigKey {
  * spaces, may be NULL). */
 bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char *where,
                  const char *prefix, const char *skip, Err *err);
+
+/* The row of that name; NULL: there is none. */
+const ConfigKey *schema_find(const ConfigKey *keys, const char *name);
 
 /* Adds to the object `section` of `root`, made where there is none, each key that it lacks, with
  * its default. Returns the section; NULL: it is no object. */
