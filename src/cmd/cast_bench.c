@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attention/attention.h"
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "core/option.h"
@@ -28,7 +29,8 @@ typedef struct Options {
 #define AT(field) offsetof(Options, field)
 static const Option options[] = {
     {"mechanisms", OPTION_TEXT, AT(mechanisms), "A,B",
-     "a row for each attention mechanism (cast keeps CONFIG's keys, others have their defaults)"},
+     "a row for each attention mechanism (that of CONFIG keeps CONFIG's keys, others have their "
+     "defaults; a key=value of model.attention goes to each that has the key)"},
     {"lengths", OPTION_TEXT, AT(lengths), "N,M", "a row for each model.max_length"},
     {"seconds", OPTION_REAL, AT(seconds), "S", "time to measure for [3]"},
     {"threads", OPTION_INT, AT(threads), "n", "[the physical cores]", 1, OPTION_MOST_THREADS},
@@ -192,9 +194,54 @@ static void print_row(const cJSON *r) {
            number(r, "gflops"), 100 * number(r, "peak_share"), number(r, "peak_rss_mb"));
 }
 
-static bool bench_row(const Options *o, const char *mechanism, const char *length, Err *err) {
+/* The comma-separated words of a list, one at a time; NULL at the end. */
+static const char *next_word(const char **list, char *word, size_t size) {
+    size_t n = strcspn(*list, ",");
+    if (!n) return NULL;
+    snprintf(word, size, "%.*s", (int)n, *list);
+    *list += n + ((*list)[n] == ',');
+    return word;
+}
+
+/* Each key of model.attention on the command line must be one of a mechanism in the list. */
+static bool check_keys(const Options *o, Err *err) {
+    char name[64];
+    int n = 0;
+    ConfigKey *known = mem_alloc(1, sizeof *known);
+    cJSON *given = cJSON_CreateObject();
+    for (const char *list = o->mechanisms; next_word(&list, name, sizeof name);) {
+        const AttnMech *m = attn_find(name);
+        for (const ConfigKey *k = m ? m->keys : NULL; k && k->name; k++) {
+            if (schema_find(known, k->name)) continue;
+            known = mem_grow(known, (size_t)n + 2, sizeof *known);
+            known[n++] = *k;
+            known[n] = (ConfigKey){0};
+        }
+    }
+    bool ok = true;
+    for (int i = 0; ok && i < o->noverrides; i++) ok = json_override(given, o->overrides[i], err);
+    ok = ok && schema_check(known, json_at(given, "model.attention"), o->config, "model.attention",
+                            "type", err);
+    cJSON_Delete(given);
+    mem_free(known);
+    return ok;
+}
+
+/* Whether an override is none of a key of mechanisms, or of one that this mechanism has. */
+static bool concerns(const char *override, const char *mechanism) {
+    static const char start[] = "model.attention.";
+    char key[64];
+    if (strncmp(override, start, sizeof start - 1) != 0) return true;
+    override += sizeof start - 1;
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(override, ".="), override);
+    const AttnMech *m = attn_find(mechanism);
+    return m && m->keys && schema_find(m->keys, key);
+}
+
+/* Runs this program for a row. `mechanism` and `length` are NULL where they are CONFIG's. */
+static cJSON *bench_config(const Options *o, const char *mechanism, const char *length, Err *err) {
     char threads[32], seconds[32], attention[128], tokens[64];
-    char **argv = mem_alloc((size_t)o->noverrides + 12, sizeof *argv);
+    char **argv = mem_alloc((size_t)o->noverrides + 8, sizeof *argv);
     int n = 0;
     snprintf(threads, sizeof threads, "--threads=%d", lanes_threads());
     snprintf(seconds, sizeof seconds, "--seconds=%g", o->seconds);
@@ -203,12 +250,10 @@ static bool bench_row(const Options *o, const char *mechanism, const char *lengt
     argv[n++] = seconds;
     argv[n++] = (char[]){"--json"};
     argv[n++] = (char *)(uintptr_t)o->config;
-    for (int i = 0; i < o->noverrides; i++) argv[n++] = o->overrides[i];
-    if (mechanism) {
-        if (strcmp(mechanism, "cast"))
-            snprintf(attention, sizeof attention, "model.attention={\"type\":\"%s\"}", mechanism);
-        else
-            snprintf(attention, sizeof attention, "model.attention.type=cast");
+    for (int i = 0; i < o->noverrides; i++)
+        if (!mechanism || concerns(o->overrides[i], mechanism)) argv[n++] = o->overrides[i];
+    if (mechanism) { /* where CONFIG names another, its keys go with it */
+        snprintf(attention, sizeof attention, "model.attention.type=%s", mechanism);
         argv[n++] = attention;
     }
     if (length) {
@@ -218,34 +263,26 @@ static bool bench_row(const Options *o, const char *mechanism, const char *lengt
     argv[n] = NULL;
     cJSON *r = bench_child(argv, err);
     mem_free(argv);
-    if (!r) {
-        fprintf(o->json ? stderr : stdout, "  %-10s %8s  %s\n", mechanism ? mechanism : "",
-                length ? length : "", err->text);
-        return false;
-    }
-    if (o->json)
-        print_line(r);
-    else
-        print_row(r);
-    fflush(stdout);
-    cJSON_Delete(r);
-    return true;
+    return r;
 }
 
-/* The comma-separated words of a list, one at a time; NULL at the end. An absent list is one NULL
- * word. */
-static const char *next_word(const char **list, char *word, size_t size) {
-    size_t n = strcspn(*list, ",");
-    if (!n) return NULL;
-    snprintf(word, size, "%.*s", (int)n, *list);
-    *list += n + ((*list)[n] == ',');
-    return word;
+static bool bench_row(const Options *o, const char *mechanism, const char *length, Err *err) {
+    cJSON *r = bench_config(o, mechanism, length, err);
+    if (!r)
+        fprintf(o->json ? stderr : stdout, "  %-10s %8s  %s\n", mechanism ? mechanism : "",
+                length ? length : "", err->text);
+    else
+        (o->json ? print_line : print_row)(r);
+    fflush(stdout);
+    cJSON_Delete(r);
+    return r != NULL;
 }
 
 /* What cannot be run at one length is told in its row; false: none could be. */
 static bool bench_table(const Options *o, Err *err) {
     char mechanism[64], length[32];
     bool any = false;
+    if (o->mechanisms && !check_keys(o, err)) return false;
     if (!o->json)
         printf("  %-10s %8s %12s %12s %9s %10s %10s\n", "attention", "tokens", "updates/s",
                "tokens/s", "GFLOP/s", "of peak", "memory MB");

@@ -265,8 +265,8 @@ static bool read_key(void *out, const ConfigKey *k, const cJSON *v, const char *
     return err_set(err, EX_CONFIG, "%s: key '%s' is missing; it must be %s", where, key, allowed);
 }
 
-bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char *where,
-                 const char *prefix, const char *skip, Err *err) {
+bool schema_check(const ConfigKey *keys, const cJSON *obj, const char *where, const char *prefix,
+                  const char *skip, Err *err) {
     Words known;
     char got[NAME_SIZE];
     words_of_keys(&known, keys, skip);
@@ -278,6 +278,12 @@ bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char 
     for (const cJSON *v = obj ? obj->child : NULL; v; v = v->next)
         if (words_index(&known, v->string) < 0)
             return unknown_key(where, prefix, v->string, &known, err);
+    return true;
+}
+
+bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char *where,
+                 const char *prefix, const char *skip, Err *err) {
+    if (!schema_check(keys, obj, where, prefix, skip, err)) return false;
     for (const ConfigKey *k = keys; k->name; k++) {
         const cJSON *v = cJSON_GetObjectItemCaseSensitive(obj, k->name);
         if (!read_key(out, k, v, where, prefix, err)) return false;

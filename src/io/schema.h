@@ -40,6 +40,10 @@ typedef struct ConfigKey {
 bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char *where,
                  const char *prefix, const char *skip, Err *err);
 
+/* The part of that which looks at the names alone: `obj` is an object, and knows no other key. */
+bool schema_check(const ConfigKey *keys, const cJSON *obj, const char *where, const char *prefix,
+                  const char *skip, Err *err);
+
 /* The row of that name; NULL: there is none. */
 const ConfigKey *schema_find(const ConfigKey *keys, const char *name);
 
