@@ -41,15 +41,13 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_bench",
-    "usage: cast_bench [CONFIG] [key=value ...]\n"
-    "\n"
+    "usage: cast_bench [CONFIG] [key=value ...]\n\n"
     "The machine's limits; then, of CONFIG, the training step on random tokens at full length: "
     "samples/s, GFLOP/s and share of the FMA peak, a breakdown by part of the model, peak memory. "
     "FLOPs are those of the products in the method's definition, 2 for a multiply-add, three times "
     "the forward pass, however they are computed here; recomputation, exponentials and everything "
     "elementwise count as nothing.\n",
     options,
-    "\n"
     "Exit status of a table: 0 where any row could be measured; what cannot be is told in its "
     "row.\n",
 };
@@ -57,11 +55,9 @@ static const Program program = {
 static bool parse(Options *o, int argc, char **argv, Err *err) {
     CommandLine line;
     if (!option_parse(&line, o, &program, argc, argv, err)) return false;
-    if (line.nwords > 0) {
-        o->config = line.words[0];
-        o->overrides = line.words + 1;
-        o->noverrides = line.nwords - 1;
-    }
+    o->config = line.words[0]; /* NULL: none, and then nothing overrides it */
+    o->overrides = line.words + 1;
+    o->noverrides = line.nwords - 1;
     if (!o->config && (o->mechanisms || o->lengths))
         return err_set(err, EX_USAGE, "which CONFIG? See cast_bench --help");
     return true;

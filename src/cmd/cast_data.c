@@ -74,7 +74,7 @@ static void list_options(Option list[OPTIONS_MAX + 1]) {
 }
 
 static void print_tasks(FILE *f) {
-    fprintf(f, "\ntasks:\n");
+    fprintf(f, "tasks:\n");
     for (int i = 0; task_table[i]; i++) {
         const Task *t = task_table[i];
         fprintf(f, "  %-10s %s\n", t->name, t->title);
@@ -98,8 +98,7 @@ static const char usage[] =
     "                 [--threads N] [the task's own options]\n"
     "       cast_data import TASK FROM --out DIR [--seed S] [the task's own options]\n"
     "       cast_data show DIR|FILE [--index I [--png FILE]]\n"
-    "       cast_data verify DIR|FILE\n"
-    "\n"
+    "       cast_data verify DIR|FILE\n\n"
     "generate  makes a task's data by its rules; the same seed makes the same data\n"
     "import    reads a task's official files: an archive or the directory it unpacks to\n"
     "show      prints counts, lengths, labels and ids, or one example\n"

@@ -34,12 +34,10 @@ static const Option options[] = {
 static const Program program = {
     "cast_eval",
     "usage: cast_eval RUN|CHECKPOINT [key=value ...] [--split SPLIT] [--last] [--predict FILE]\n"
-    "                 [--json] [--threads N]\n"
-    "\n"
+    "                 [--json] [--threads N]\n\n"
     "Accuracy and loss of a trained model on a split of its data, as cast_train measures them; "
     "what is taken for what; accuracy by length. RUN is a run's directory, CHECKPOINT one of the "
-    "safetensors in it.\n"
-    "\n"
+    "safetensors in it.\n\n"
     "key=value changes the config that it was trained under, where the weights allow it:\n"
     "  data.dir=DIR                other data of the task\n"
     "  model.attention.type=full   exact attention with the weights of a CAST run\n"

@@ -68,15 +68,13 @@ static const Program program = {
     "       cast_report RUN... --plot FILE.svg|FILE.png [--what loss|accuracy|clusters] [--x "
     "AXIS]\n"
     "       cast_report RUN... --html FILE\n"
-    "       cast_report BENCH... --what length [--plot FILE.svg|FILE.png]\n"
-    "\n"
+    "       cast_report BENCH... --what length [--plot FILE.svg|FILE.png]\n\n"
     "Reports on training runs. RUN is a run's directory, or a directory of them, one level or two. "
     "Runs that differ in nothing but their seed are one row, or one line with a band; columns are "
     "the config's keys that differ. What is no run, or cannot be read, is told and left out. BENCH "
     "is a file that 'cast_bench CONFIG --lengths N,M --mechanisms A,B --json' printed, or a CSV "
     "with its names.\n",
     options,
-    "\n"
     "A table is printed as well as a plot or page where --format, or --papers beside --plot, asks "
     "for it.\n",
 };

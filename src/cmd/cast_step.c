@@ -49,8 +49,7 @@ static const Program program = {
     "cast_step",
     "usage: cast_step CONFIG [key=value ...] --weights W --batch B [--out O] [--steps n "
     "--weights-out W]\n"
-    "       cast_step CONFIG [key=value ...] --init SEED --weights-out W\n"
-    "\n"
+    "       cast_step CONFIG [key=value ...] --init SEED --weights-out W\n\n"
     "One forward and backward pass of CONFIG's model (no dropout), or n updates on the same "
     "batch.\n",
     options,

@@ -31,19 +31,16 @@ static const Program program = {
     "cast_sweep",
     "usage: cast_sweep CONFIG key=v1,v2,... [key=value ...] [--seeds LIST] --out DIR [--threads "
     "N]\n"
-    "                  [--only I] [--slurm FILE] [--dry-run]\n"
-    "\n"
+    "                  [--only I] [--slurm FILE] [--dry-run]\n\n"
     "Makes a run of every combination of values and seeds, one after the other, each as cast_train "
     "would, in a directory of its own: DIR/clusters=16,seed=2. All keys of cast_train can be set; "
     "values with commas are JSON: '[1,2]', '{\"type\":\"full\",\"a\":1}', '\"a,b\"'. All "
-    "combinations are checked first.\n"
-    "\n"
+    "combinations are checked first.\n\n"
     "Stopped at any moment, by whatever, the same command goes on where it was; runs that are done "
     "are not repeated. One that fails is told, tried again by the next call, and holds up no "
     "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
     "DIR, of the same base config.\n",
     options,
-    "\n"
     "Exit status: 0 all runs are done; 1 some failed; 75 stopped by a signal, and saved; others as "
     "cast_train's, where nothing could be begun. 'cast_train --help' lists the keys. 'cast_report "
     "DIR' shows what came of it.\n",

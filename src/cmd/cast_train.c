@@ -47,12 +47,10 @@ static const Program program = {
     "and SIGUSR1 save and stop, with exit status 75; the same command goes on, with the same bits "
     "as if it had not been stopped.\n",
     options,
-    "\n"
     "In the progress line: updates made and to make, ep epochs, loss and acc accuracy of training "
     "(means of the last train.log_every updates and those before), lr learning rate, |g| norm of "
     "the gradients, examples and tokens a second, useful floating-point operations a second and "
-    "what share that is of the measured peak of the threads, time left.\n"
-    "\n"
+    "what share that is of the measured peak of the threads, time left.\n\n"
     "keys, with what they may be and their defaults:\n",
     config_help,
 };

@@ -118,6 +118,7 @@ static void print_help(FILE *f, const Program *p) {
     }
     print_option(f, "-h, --help", "this text", width);
     print_option(f, "--version", "the version", width);
+    if (p->notes || p->more) fputc('\n', f);
     if (p->notes) print_filled(f, p->notes, 0, 0);
     if (p->more) p->more(f);
 }

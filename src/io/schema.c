@@ -51,12 +51,12 @@ static void words_of_keys(Words *w, const ConfigKey *keys, const char *skip) {
     }
 }
 
-/* The words with ", " between them. */
-static void words_join(const Words *w, char *buf, size_t size) {
+/* The words with ", " between them; NULL behind the last. */
+static void words_join(const char *const *words, char *buf, size_t size) {
     size_t used = 0;
     *buf = '\0';
-    for (int i = 0; i < w->n && used < size; i++)
-        used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "", w->word[i]);
+    for (int i = 0; words[i] && used < size; i++)
+        used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "", words[i]);
 }
 
 const char *schema_word(const char *choices, int index, char *buf, size_t size) {
@@ -145,7 +145,7 @@ static void describe(const ConfigKey *k, char buf[TEXT_SIZE]) {
         /* fall through */
     case KEY_CHOICE:
         if (w.n > 1) used += (size_t)snprintf(buf + used, TEXT_SIZE - used, "one of ");
-        words_join(&w, buf + used, TEXT_SIZE - used);
+        words_join(w.word, buf + used, TEXT_SIZE - used);
     }
 }
 
@@ -233,7 +233,7 @@ static bool unknown_key(const char *where, const char *prefix, const char *name,
         err_set(err, EX_CONFIG, "%s: key '%s' is unknown; did you mean '%s'?", where, key, other);
         return err_blame(err, key);
     }
-    words_join(known, all, sizeof all);
+    words_join(known->word, all, sizeof all);
     err_set(err, EX_CONFIG, "%s: key '%s' is unknown; %s%s", where, key,
             all[0] ? "the keys here are " : "there are none here", all);
     return err_blame(err, key);
@@ -348,11 +348,8 @@ void schema_help(FILE *f, const ConfigKey *keys, const char *prefix) {
 bool schema_not_among(const char *where, const char *key, const char *got, const char *const *words,
                       Err *err) {
     const char *near = schema_nearest(got, words);
-    char list[512] = "";
-    for (int i = 0; words[i]; i++) {
-        const size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", words[i]);
-    }
+    char list[TEXT_SIZE];
+    words_join(words, list, sizeof list);
     err_set(err, EX_CONFIG, "%s: key '%s' must be one of %s, got \"%s\"%s%s%s", where, key, list,
             got, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     return err_blame(err, key);
