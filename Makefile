@@ -155,7 +155,7 @@ mutants: ## plants known errors, one at a time: the tests must catch each
 	@scripts/deps.sh check test
 	@scripts/mutants.sh
 
-results: all ## rebuilds the tables and plots of results/ and the README from committed metrics
+results: all ## rebuilds the tables and plots of results/, docs/ and the README from committed metrics
 	@scripts/results.sh
 
 bench: all ## the machine's limits, and the speed of the image config
