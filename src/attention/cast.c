@@ -391,7 +391,9 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_cast = {
     .name = "cast",
-    .title = "CAST: attention inside clusters around surrogate tokens, summaries between them",
+    .title =
+        "attention inside clusters around surrogate tokens, summaries between them; O(C k^2 + N C) "
+        "time, linear in N while C clusters of k tokens are fixed; O(N) memory",
     .reference = "arXiv:2402.04239",
     .keys = cast_keys,
     .projections = ATTN_QKVO,

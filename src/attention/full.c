@@ -71,7 +71,7 @@ static void backward(const void *self, const AttnCall *c) {
 
 const AttnMech attn_full = {
     .name = "full",
-    .title = "exact softmax attention in tiles, O(N) memory",
+    .title = "exact softmax attention in tiles: O(N^2) time, O(N) memory",
     .reference = "arXiv:1706.03762",
     .projections = ATTN_QKVO,
     .self_size = sizeof(AttnShape),

@@ -81,7 +81,7 @@ static void backward(const void *self, const AttnCall *c) {
 
 const AttnMech attn_naive = {
     .name = "naive",
-    .title = "exact softmax attention, the N x N matrix kept: the papers' baseline",
+    .title = "exact softmax attention with the N x N matrix kept, as the papers' baseline has it",
     .reference = "arXiv:1706.03762",
     .projections = ATTN_QKVO,
     .self_size = sizeof(AttnShape),
