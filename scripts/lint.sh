@@ -21,8 +21,7 @@ shell=(scripts/*.sh scripts/*/*.sh tests/*.sh tests/*/*.sh .ci/run)
 long_files=("src/attention/cast.c: a mechanism is one file")
 
 # Modules that may need each other, each with its reason: "module module: reason".
-close_pairs=("attention/cast attention/cast_choose: a mechanism, in two files"
-    "model/encoder model/normalize: the norms of a pass, apart from its blocks")
+close_pairs=("model/encoder model/normalize: the norms of a pass, apart from its blocks")
 
 found=$(mktemp)
 trap 'rm -f "$found"' EXIT

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The tables and plots of results/ and the README, from committed metrics.
+# The tables and plots of results/, docs/ and the README, from committed metrics.
 #   results.sh               rebuilds them all: in the pages, what stands between
 #                                <!-- made by: COMMAND -->
 #                                <!-- end -->
@@ -128,7 +128,7 @@ curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: ever
 }
 
 case $#,${1-} in
-    0,) for page in README.md results/*.md; do rebuild "$page"; done ;;
+    0,) for page in README.md docs/*.md results/*.md; do rebuild "$page"; done ;;
     2,keep) keep "$2" ;;
     3,losses) losses "$2" "$3" ;;
     [4-9],windows | [1-9][0-9],windows) curves 0 "${@:2}" ;;

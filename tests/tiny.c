@@ -38,6 +38,7 @@ static void draw_samples(Tiny *t, const TinyConf *c, Draws *d) {
     for (int i = 0; i < c->B; i++) {
         Sample *s = &t->samples[i];
         s->label = draw_int(d, 0, c->classes - 1);
+        s->number = 100 + i;
         for (int j = 0; j < c->per_example; j++) {
             s->ids[j] = t->ids + (size_t)(i * c->per_example + j) * N;
             s->length[j] = i + j == 0 ? c->max_length : draw_int(d, 1, c->max_length);
@@ -60,19 +61,6 @@ static void draw_weights(Tiny *t, Draws *d) {
     }
 }
 
-static void open_taps(Tiny *t) {
-    const Model *m = &t->m;
-    const size_t blocks = (size_t)(t->B * m->task.per_example * m->conf.depth);
-    if (!m->mech->clusters) return;
-    int C, k;
-    m->mech->clusters(m->attn, &C, &k);
-    const size_t slots = (size_t)C * (size_t)k;
-    t->taps = mem_alloc(blocks, sizeof *t->taps);
-    t->nclusters = blocks * slots;
-    t->clusters = mem_alloc(t->nclusters, sizeof *t->clusters);
-    for (size_t i = 0; i < blocks; i++) t->taps[i].clusters = t->clusters + i * slots;
-}
-
 void tiny_open(Tiny *t, TinyConf c, Draws d) {
     char text[1024];
     Err err;
@@ -85,7 +73,7 @@ void tiny_open(Tiny *t, TinyConf c, Draws d) {
     cJSON_Delete(json);
     draw_samples(t, &c, &d);
     draw_weights(t, &d);
-    open_taps(t);
+    taps_open(&t->taps, &t->m, t->B * c.per_example, t->m.max_tokens, false);
     const size_t B = (size_t)c.B;
     t->out.loss = mem_alloc(B, sizeof *t->out.loss);
     t->out.predicted = mem_alloc(B, sizeof *t->out.predicted);
@@ -93,17 +81,17 @@ void tiny_open(Tiny *t, TinyConf c, Draws d) {
 }
 
 void tiny_close(Tiny *t) {
+    taps_close(&t->taps);
     model_close(&t->m);
     mem_free(t->samples), mem_free(t->ids), mem_free(t->w), mem_free(t->grads);
     mem_free(t->out.loss), mem_free(t->out.predicted), mem_free(t->out.logits);
-    mem_free(t->taps), mem_free(t->clusters);
 }
 
 void tiny_step(Tiny *t, Engine *e, double scale) {
     memset(t->grads, 0, t->m.params.total * sizeof *t->grads);
     engine_weights(e, t->w);
     engine_begin_update(e);
-    engine_step(e, t->samples, t->B, scale, rng_key(7), t->grads, &t->out, t->taps);
+    engine_step(e, t->samples, t->B, scale, rng_key(7), t->grads, &t->out, t->taps.tap);
 }
 
 double tiny_loss(const Tiny *t) {

@@ -4,6 +4,7 @@
 
 #include "draws.h"
 #include "model/engine.h"
+#include "model/taps.h"
 
 /* As in a config's section "model"; what is 0 or NULL gets the value behind it. */
 typedef struct TinyConf {
@@ -23,9 +24,7 @@ typedef struct Tiny {
     real *w, *grads; /* (total) grads are 0 */
     /* what an engine's step writes, if `out` and `taps` are passed on */
     Outcome out;
-    AttnTap *taps;
-    int *clusters; /* all of them, end to end */
-    size_t nclusters;
+    Taps taps;
 } Tiny;
 
 /* Writes the config into `json` (size 1024) and fills in the defaults. */

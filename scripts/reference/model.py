@@ -1,4 +1,4 @@
-"""The model of the method's specification (CAST, arXiv 2402.04239), for reading.
+"""The model of docs/method.md (CAST, arXiv 2402.04239), for reading.
 
 Everything is written sequence by sequence, each at its true length: there is no padding and no
 mask anywhere in this file. Backward passes are autograd's. `batched.py` computes the same thing
@@ -96,7 +96,7 @@ class Clustering(NamedTuple):
 
 
 class CastAttention(nn.Module):
-    """Steps 1 to 9 of the specification, on one sequence."""
+    """Steps 1 to 9 of docs/method.md, on one sequence."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

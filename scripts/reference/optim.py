@@ -1,4 +1,4 @@
-"""AdamW, clipping and schedules of the method's specification, section 2b, written out."""
+"""AdamW, clipping and schedules of docs/method.md, "Training", written out."""
 
 import math
 

@@ -14,6 +14,7 @@ zero but for rounding, such as a bias's before a batch norm. Exit status 1 if an
 import argparse
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ from torch import Tensor
 
 import cases
 from cases import Case
-from model import Model
+from model import ATTENTION, Model
 from step import load_model, read_batch, step, train, weights_of
 
 Tensors = dict[str, Tensor]
@@ -79,6 +80,23 @@ def must_run(program: Path, *arguments: object) -> None:
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise Failure(f"exit status {done.returncode}: {last}")
+
+
+def mechanisms(program: Path) -> list[str]:
+    """The rows of the program's table of attention mechanisms."""
+    done = run(program.with_name("cast_train"), "--help")
+    return re.findall(r"^  model\.attention\.type=([\w-]+):", done.stdout, re.MULTILINE)
+
+
+def check_table(program: Path) -> None:
+    """Every mechanism of the program has a model and cases here."""
+    compared = {case.config.model.attention.type for case in cases.all_cases()}
+    names = mechanisms(program)
+    if not names:
+        raise SystemExit(f"{program}: cast_train --help beside it lists no mechanisms")
+    for name in names:
+        if name not in ATTENTION or name not in compared:
+            raise SystemExit(f"{name} attention is in the program's table, but not in model.py and cases.py")
 
 
 # -- Comparing -------------------------------------------------------------------------------------
@@ -304,6 +322,7 @@ def main() -> int:
             print(f"{precision.name}: {program} is not built")
             failed += 1
             continue
+        check_table(program.resolve())
         good, bad = check_all(program.resolve(), precision, args.quick, args.only)
         passed, failed = passed + good, failed + bad
     print(f"{passed} passed, {failed} failed")

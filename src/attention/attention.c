@@ -4,6 +4,8 @@
 
 const AttnMech *const attn_table[] = {&attn_cast, &attn_full, &attn_naive, NULL};
 
+const char *const attn_projection_names[ATTN_PROJECTIONS] = {"q", "key", "v", "o"};
+
 const AttnMech *attn_find(const char *name) {
     for (int i = 0; attn_table[i]; i++)
         if (!strcmp(attn_table[i]->name, name)) return attn_table[i];
@@ -18,4 +20,12 @@ bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const
 
 double attn_exact_flops(const void *self, int N) {
     return 2 * 2.0 * N * N * ((const AttnShape *)self)->d;
+}
+
+/* A sum of well mixed numbers (the finaliser of MurmurHash3, Appleby) does not know their order. */
+void attn_tap_choice(AttnTap *tap, int where, int what) {
+    uint64_t x = (uint64_t)(unsigned)where << 32 | (unsigned)what;
+    x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
+    x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
+    tap->digest += x ^ x >> 33;
 }

@@ -2,84 +2,103 @@
  * attention.c; it is then configured, listed, gradient-checked, timed and documented by the code
  * that walks the table.
  *
- * The block owns the projections q, key, v and o (layer.h), so that mechanisms can be swapped on
- * trained weights; a mechanism owns what is its own (CAST: surrogate, phi). It works on one
- * sequence, on one thread, and allocates nothing. */
+ * A mechanism computes the attention sublayer of one document, from its input X to its output Y;
+ * norm, dropout and residual are the encoder's. The block owns the projections q, key, v and o, so
+ * that mechanisms can be swapped on trained weights; a mechanism owns what is its own (CAST:
+ * surrogates, phi). It allocates nothing, and offers its work as jobs (attn_each). What mechanisms
+ * share is the kit, attention/layer.h. */
 #ifndef ATTENTION_ATTENTION_H
 #define ATTENTION_ATTENTION_H
 
+#include <stdint.h>
+
 #include "core/mem.h"
 #include "core/param.h"
-#include "core/rng.h"
 #include "io/schema.h"
-
-enum { ATTN_PARAMS = 4 };
 
 typedef struct AttnShape {
     int d, h, e;    /* width, heads, d / h */
     int max_tokens; /* the longest sequence the model will see, cls token included */
     int max_length; /* the longest input */
+    bool keep;      /* forward leaves q, k and v to backward, which else makes them again */
 } AttnShape;
 
-/* What pictures and cast_step read: a mechanism that clusters copies here what it computed. NULL:
- * not wanted. */
-typedef struct AttnTap {
-    int *clusters;    /* (C,k): token indices, -1 for an empty slot */
-    real *affinities; /* (N,C) */
-} AttnTap;
+/* The block's projections: y = x W^T + b. */
+typedef enum AttnProjection { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_PROJECTIONS } AttnProjection;
+#define ATTN_HAS(projection) (1u << (projection))
+#define ATTN_QKVO (ATTN_HAS(ATTN_Q) | ATTN_HAS(ATTN_K) | ATTN_HAS(ATTN_V) | ATTN_HAS(ATTN_O))
+extern const char *const attn_projection_names[ATTN_PROJECTIONS]; /* of parameters: "key" */
 
-/* A projection of the block: y = x W^T + b. */
 typedef struct AttnLinear {
-    const real *w, *wt, *b; /* (out,in), (in,out), (out) */
+    const real *w, *wt, *b; /* (out,in), (in,out), (out); NULL: the mechanism has no such one */
     real *dw, *db;          /* added to; backward only */
 } AttnLinear;
 
-/* A mechanism may hold some of the tokens, and rows come in its order: tokens that are held, then
- * the others. */
+/* What a call works in: `saved` is the same memory in forward and backward; `scratch` is the
+ * call's; `job` of each thread that runs jobs. */
+typedef struct AttnMemory {
+    Arena saved, scratch, job;
+} AttnMemory;
+
+/* What a mechanism chose, for pictures, cast_step and gradient checks. NULL: not wanted. */
+typedef struct AttnTap {
+    int *clusters;    /* (C,k) of all heads together: token indices, -1 for an empty slot */
+    real *affinities; /* (N,C) */
+    /* Where each head has groups of its own, in each of its rounds: the group of each token, -1 for
+     * none, and what a token is as a key where that may be another. */
+    int *groups, *groups_key; /* (h,rounds,stride) */
+    int stride;               /* at least N */
+    uint64_t digest;          /* of all discrete choices, see attn_tap_choice */
+} AttnTap;
+
+/* Where cast_bench wants to know what a mechanism does with its time. */
+typedef struct AttnMeter {
+    double seconds; /* in the mechanism, without the kit's products */
+    double avoided; /* of AttnMech.flops and the block's projections, forward and backward: how many
+                       a shortcut of the mechanism's left out */
+} AttnMeter;
+
 typedef struct AttnCall {
-    int N, held;
-    const real *X;              /* (N,d) the attention's own input. choose: in the tokens' order */
-    const real *Q, *K, *V;      /* (held,d), heads side by side: (held,h,e) */
-    real *R;                    /* (N,d) forward: written. backward: as forward left it. Rows of
-                                   others are output already: projected by o, without its bias */
-    AttnLinear q, k, o;         /* for what a mechanism makes of others */
-    const real *w[ATTN_PARAMS]; /* its own parameters */
-    RngKey key;                 /* equal in forward and backward */
-    Arena saved,
-        scratch; /* as `needs` measured; saved is the same memory in forward and backward */
+    int N, d;
+    const real *X;                     /* (N,d) */
+    real *Y;                           /* (N,d) written; forward only */
+    const real *dY;                    /* (N,d) backward only, as all gradients */
+    real *dX;                          /* (N,d) added to */
+    AttnLinear proj[ATTN_PROJECTIONS]; /* the block's */
+    const real *w;                     /* its own parameters: attn_own */
+    real *dw;
+    const size_t *own;
+    AttnMemory memory; /* as `needs` measured */
     AttnTap *tap;
-    const real *dR;          /* (N,d) of R as it is: others' rows of the output. Backward only,
-                                like all below */
-    real *dX, *dQ, *dK, *dV; /* (N,d), (held,d); added to */
-    real *dw[ATTN_PARAMS];   /* added to */
+    AttnMeter *meter; /* NULL: not wanted */
 } AttnCall;
 
-typedef struct AttnNeeds {
-    size_t saved, forward, backward; /* bytes: kept from forward to backward, and scratch of each */
-} AttnNeeds;
+/* The mechanism's own parameter i, in the order of `params`, and its gradient, which is added to;
+ * not of one that does not train. */
+static inline const real *attn_own(const AttnCall *c, int i) { return c->w + c->own[i]; }
+static inline real *attn_own_grad(const AttnCall *c, int i) { return c->dw + c->own[i]; }
 
 typedef struct AttnMech {
     const char *name, *title, *reference;
+    unsigned projections;  /* ATTN_HAS of those that it uses */
     const ConfigKey *keys; /* NULL: none; offsets into `self` */
     size_t self_size;      /* of `self`, which starts with an AttnShape */
     /* Checks across keys, after they and the shape are in self. NULL: none. */
     bool (*check)(const void *self, const char *where, Err *err);
-    /* Describes its own parameters, at most ATTN_PARAMS; returns how many. NULL: it has none. */
+    /* Describes its own parameters, unless specs is NULL; returns how many. NULL: it has none.
+     * Random draws are parameters too, PARAM_DRAWN. */
     int (*params)(const void *self, ParamSpec *specs);
-    AttnNeeds (*needs)(const void *self, int N);
-    /* Before forward, from X, q, k and w alone, with the same saved and scratch: writes the tokens
-     * that it holds, ascending, then the others, to `order` (N), and returns how many it holds; or
-     * 0: it holds all, and Q, K and V come in the tokens' order. NULL: always so. */
-    int (*choose)(const void *self, AttnCall *c, int *order);
-    void (*forward)(const void *self, AttnCall *c);
-    void (*backward)(const void *self, AttnCall *c);
-    /* Multiply-adds of the products that the method needs, times 2, in the forward pass. */
+    /* The bytes of each arena, in `used`, for N tokens: never less for more tokens. */
+    AttnMemory (*needs)(const void *self, int N, bool backward);
+    void (*forward)(const void *self, const AttnCall *c);
+    void (*backward)(const void *self, const AttnCall *c);
+    /* Multiply-adds of the products that the method needs between the projections, times 2, in the
+     * forward pass. */
     double (*flops)(const void *self, int N);
-    /* Of these and their backward pass, how many are never executed, projections of tokens that
-     * are not held among them. NULL: none. */
-    double (*spared)(const void *self, int N, int held);
-    /* (C,k) of tap->clusters. NULL: it does not cluster. */
+    /* (C,k) of tap->clusters. NULL: its heads have no clusters in common. */
     void (*clusters)(const void *self, int *C, int *k);
+    /* The rounds of tap->groups, and whether keys have groups of their own. NULL: no groups. */
+    void (*groups)(const void *self, int *rounds, bool *keys);
 } AttnMech;
 
 extern const AttnMech attn_cast, attn_full, attn_naive;
@@ -94,5 +113,9 @@ bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const
 
 /* `flops` of exact attention: scores, and values. */
 double attn_exact_flops(const void *self, int N);
+
+/* Adds a choice to the digest: that `what` (a token, say) is in `where` (a cluster). The order in
+ * which choices are told does not matter. */
+void attn_tap_choice(AttnTap *tap, int where, int what);
 
 #endif

@@ -10,27 +10,23 @@
  *   R_inter = sum_i f_i(A_k softplus1(-phi_i) / tau) V_i         [C,d]    (step 6)
  *   A_sum = f(A_q softplus1(phi) / tau)                          [N,h,C]  (step 7)
  *   R_n = sum_{c holds n} A_sum R_intra + sum_{other c} A_sum R_inter     (step 8)
+ *   Y = R W_o^T + b_o                                            [N,d]    (step 9)
  * Time O(C k^2 d + N C d), memory O(N (d + h C)).
  *
- * Saved for backward: A_q, members' A_k and A_sum, what follows from phi, R_inter, the log-sum-exp
- * of each row of a cluster's scores, and the clusters. All probabilities are computed again.
- * R_intra is not needed: the gradient of A_sum for a member is <dR, R_intra> = sum_j P_ij (dR_i .
- * V_j), which attend_backward has at hand.
- *
- * A token that no cluster holds (with Top-K and random scores (1 - 1/C)^C of them at full length, a
- * third) gives nobody its value, its key only a score that has no gradient, and gets nothing but
- * summaries. Where that is cheaper (cast_folds) its query, key, value and row of R are not
- * computed: its scores and its output go through tables of cast_fold, S W_q and S W_k [h,C,d] in
- * steps 2 and 3, R_inter W_o in step 8.
+ * Saved for backward (cast_state.h): R, A_q, members' A_k and A_sum, what follows from phi,
+ * R_inter, the log-sum-exp of each row of a cluster's scores, and the clusters. All probabilities
+ * are computed again. R_intra is not needed: the gradient of A_sum for a member is <dR, R_intra> =
+ * sum_j P_ij (dR_i . V_j), which attend_backward has at hand.
  */
 #include <string.h>
 
-#include "attention/cast.h"
+#include "attention/cast_choose.h"
+#include "attention/cast_mix.h"
+#include "attention/cluster.h"
 #include "core/gemm.h"
+#include "ops/attend.h"
+#include "ops/linear.h"
 #include "ops/vec.h"
-
-enum { SIZE_FIXED = -1, SIZE_LENGTH = -2 };
-enum { SURROGATES_LEARNED, SURROGATES_FROZEN };
 
 #define AT(field) offsetof(Cast, field)
 static const ConfigKey cast_keys[] = {
@@ -47,12 +43,6 @@ static const ConfigKey cast_keys[] = {
     {0},
 };
 
-int cast_cluster_size(const Cast *s, int N) {
-    if (s->cluster_size > 0) return s->cluster_size;
-    int tokens = s->cluster_size == SIZE_FIXED ? s->shape.max_length : N;
-    return (tokens + s->clusters - 1) / s->clusters;
-}
-
 static bool check(const void *self, const char *where, Err *err) {
     const Cast *s = self;
     if (s->summaries || s->intra) return true;
@@ -66,13 +56,17 @@ static bool check(const void *self, const char *where, Err *err) {
 static int params(const void *self, ParamSpec *specs) {
     const Cast *s = self;
     const int d = s->shape.d, h = s->shape.h, e = s->shape.e;
-    const unsigned trained = s->surrogates == SURROGATES_LEARNED ? PARAM_TRAINED : 0;
     const Init directions = {INIT_NORMAL, 1 / sqrt(e)};
-    specs[SURROGATE] = (ParamSpec){"surrogate", 3, {s->clusters, h, e}, directions, trained};
+    if (!specs) return CAST_PARAMS;
+    specs[SURROGATE] = (ParamSpec){"surrogate",
+                                   3,
+                                   {s->clusters, h, e},
+                                   directions,
+                                   cast_learns(s) ? PARAM_TRAINED : PARAM_DRAWN};
     specs[PHI_WEIGHT] =
         (ParamSpec){"phi.weight", 2, {1, d}, {INIT_XAVIER, 0}, PARAM_TRAINED | PARAM_DECAYED};
     specs[PHI_BIAS] = (ParamSpec){"phi.bias", 1, {1}, {INIT_CONST, 0}, PARAM_TRAINED};
-    return 3;
+    return CAST_PARAMS;
 }
 
 static void clusters_shape(const void *self, int *C, int *k) {
@@ -83,376 +77,304 @@ static void clusters_shape(const void *self, int *C, int *k) {
 
 /* ---- memory ---- */
 
-static size_t score_reals(const Cast *s, int N) {
-    return (size_t)cast_blocks(N) * cast_block_reals(s);
-}
-
-void cast_place_saved(Saved *v, const Cast *s, Arena *a, int N) {
+static void place_saved(CastState *v, const Cast *s, AttnMemory *m, int N, bool backward) {
     const size_t C = (size_t)s->clusters, n = cast_token_reals(N), h = (size_t)s->shape.h;
     const size_t slots = C * (size_t)cast_cluster_size(s, N);
-    v->aq = arena_reals(a, score_reals(s, N));
-    v->sig = arena_reals(a, n);
-    v->up = arena_reals(a, n);
-    v->down = arena_reals(a, n);
-    v->rinter = arena_reals(a, C * (size_t)s->shape.d);
-    v->ak = arena_reals(a, slots * h);
-    v->weight = arena_reals(a, slots * h);
-    v->lse = arena_reals(a, slots * h);
-    v->list = arena_ints(a, slots);
-    v->size = arena_ints(a, C);
+    attn_place_rows(&v->rows, &attn_cast, &s->shape, m, N, backward);
+    v->aq = arena_reals(&m->saved, cast_score_reals(s, N));
+    v->sig = arena_reals(&m->saved, n);
+    v->up = arena_reals(&m->saved, n);
+    v->down = arena_reals(&m->saved, n);
+    v->rinter = arena_reals(&m->saved, C * (size_t)s->shape.d);
+    v->ak = arena_reals(&m->saved, slots * h);
+    v->weight = arena_reals(&m->saved, slots * h);
+    v->lse = arena_reals(&m->saved, slots * h);
+    v->list = arena_ints(&m->saved, slots);
+    v->size = arena_ints(&m->saved, C);
+    v->order = arena_ints(&m->saved, (size_t)N + 1);
 }
 
-typedef struct Scratch {
-    real *asum;   /* scores: the mixing weights A_sum */
-    real *table;  /* (h,C,d) R_inter W_o; backward also S W_q */
-    real *turned; /* (d,BLOCK) a block of tokens, transposed */
-    real *u, *w;  /* (k) one cluster's vectors */
-    AttendPack pack;
-    /* backward */
-    real *dasum;     /* scores */
-    real *dtable;    /* (h,C,d) */
-    real *dbias;     /* (h,C) of S b_q */
-    real *dphi;      /* (blocks) */
-    real *drinter;   /* (C,d) */
-    real *dw, *dots; /* (k) */
-} Scratch;
-
-static void place_scratch(Scratch *t, const Cast *s, Arena *a, int N, bool backward) {
+static void place_scratch(CastState *v, const Cast *s, Arena *a, int N, bool backward) {
     const size_t C = (size_t)s->clusters, d = (size_t)s->shape.d, h = (size_t)s->shape.h;
-    const int k = cast_cluster_size(s, N), most = k < N ? k : N;
-    t->asum = arena_reals(a, score_reals(s, N));
-    t->table = arena_reals(a, h * C * d);
-    t->turned = arena_reals(a, d * BLOCK);
-    t->u = arena_reals(a, attend_padded(most));
-    t->w = arena_reals(a, attend_padded(most));
-    attend_place(&t->pack, a, most, s->shape.d, s->shape.e, backward, true);
+    const size_t rows = (size_t)N * d;
+    v->x_rows = arena_reals(a, rows);
+    v->asum = arena_reals(a, cast_score_reals(s, N));
+    v->table = arena_reals(a, h * C * d);
     if (!backward) return;
-    t->dasum = arena_reals(a, score_reals(s, N));
-    t->dtable = arena_reals(a, h * C * d);
-    t->dbias = arena_reals(a, h * C);
-    t->dphi = arena_reals(a, cast_token_reals(N));
-    t->drinter = arena_reals(a, C * d);
-    t->dw = arena_reals(a, attend_padded(most));
-    t->dots = arena_reals(a, attend_padded(most));
+    v->dy_rows = arena_reals(a, rows);
+    v->dx_rows = arena_reals(a, rows);
+    v->outside = arena_reals(a, cast_score_reals(s, N));
+    v->dasum = arena_reals(a, cast_score_reals(s, N));
+    v->dphi = arena_reals(a, cast_token_reals(N));
+    v->dtable = arena_reals(a, h * C * d);
+    v->dbias = arena_reals(a, h * C);
+    v->drinter = arena_reals(a, C * d);
+}
+
+/* What a job on a cluster works with. */
+typedef struct ClusterJob {
+    AttendPack pack;
+    AttendTiles tiles;
+    real *u, *w;     /* (k) of one head */
+    real *dots, *dw; /* backward: (k); (h,k), which its finish reads */
+} ClusterJob;
+
+static ClusterJob *place_cluster(const Cast *s, Arena *a, int N, bool backward) {
+    const int k = cast_cluster_size(s, N), most = k < N ? k : N;
+    const size_t n = attend_padded(most);
+    ClusterJob none, *j = arena_take(a, 1, sizeof *j), *o = j ? j : &none;
+    attend_place(&o->pack, a, most, most, s->shape.d, s->shape.e, backward);
+    attend_place_tiles(&o->tiles, a, most, backward, true);
+    o->pack.o = backward ? NULL : arena_reals(a, n * (size_t)s->shape.d);
+    o->u = arena_reals(a, n);
+    o->w = arena_reals(a, n);
+    o->dots = arena_reals(a, n);
+    o->dw = arena_reals(a, n * (size_t)s->shape.h);
+    return j;
+}
+
+/* What its job left for its finish. */
+static const ClusterJob *placed_cluster(Arena scratch) {
+    return arena_take(&scratch, 1, sizeof(ClusterJob));
 }
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-static AttnNeeds needs(const void *self, int N) {
-    Arena saved = {0}, choose = {0}, forward = {0}, backward = {0};
-    cast_place_saved(&(Saved){0}, self, &saved, N);
-    cast_place_choose(&(ChooseScratch){0}, self, &choose, N);
-    place_scratch(&(Scratch){0}, self, &forward, N, false);
-    place_scratch(&(Scratch){0}, self, &backward, N, true);
-    return (AttnNeeds){saved.used, larger(choose.used, forward.used), backward.used};
+static AttnMemory needs(const void *self, int N, bool backward) {
+    const Cast *s = self;
+    CastState v = {0};
+    AttnMemory m = {0};
+    place_saved(&v, s, &m, N, backward);
+    AttnMemory choose = m;
+    cast_place_choose(s, &choose, N);
+    place_scratch(&v, s, &m.scratch, N, backward);
+    Arena mix = m.job;
+    place_cluster(s, &m.job, N, backward);
+    cast_place_mix(s, &mix);
+    m.scratch.used = larger(m.scratch.used, choose.scratch.used);
+    m.job.used = larger(m.job.used, larger(mix.used, choose.job.used));
+    return m;
 }
 
-/* ---- phi ---- */
+/* ---- rows in an order of their own, where tokens are skipped ---- */
 
-static void gate_backward(const Scratch *t, const Cast *s, const AttnCall *call) {
-    const int d = s->shape.d;
-    real sum = 0;
-    EACH_BLOCK (b, call->held, call->N) {
-        const real *dphi = t->dphi + b.at * BLOCK;
-        const size_t at = (size_t)b.n0 * (size_t)d;
-        gemm_nn(call->dX + at, d, dphi, 1, call->w[PHI_WEIGHT], d, b.rows, d, 1, true);
-        gemm_tn(call->dw[PHI_WEIGHT], d, dphi, 1, call->X + at, d, 1, d, b.rows, true);
-        for (int i = 0; i < b.rows; i++) sum += dphi[i];
-    }
-    call->dw[PHI_BIAS][0] += sum;
-}
-
-/* ---- mixing weights A_sum, step 7 ---- */
-
-static void weights_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    EACH_BLOCK (b, call->held, call->N)
-        for (int head = 0; head < s->shape.h; head++)
-            attnfn_columns((AttnFn)s->fn, cast_scores_of(t->asum, s, b, head),
-                           cast_scores_of(v->aq, s, b, head), v->up + b.at * BLOCK, BLOCK,
-                           s->clusters, BLOCK);
-}
-
-/* dphi += <dz, A_q> sig / tau, then dz *= softplus1(phi) / tau: dz becomes the gradient of A_q. */
-static void weights_factor(Scratch *t, const Cast *s, const Saved *v, real *dz, const real *aq,
-                           Block b) {
-    real dot[BLOCK] = {0};
-    const real *up = v->up + b.at * BLOCK, *sig = v->sig + b.at * BLOCK;
-    for (int c = 0; c < s->clusters; c++)
-#pragma omp simd
-        for (int i = 0; i < BLOCK; i++) {
-            dot[i] += dz[c * BLOCK + i] * aq[c * BLOCK + i];
-            dz[c * BLOCK + i] *= up[i];
-        }
-    for (int i = 0; i < BLOCK; i++) t->dphi[b.at * BLOCK + i] += dot[i] * sig[i] * cast_inv_tau(s);
-}
-
-/* Of tokens that are held, on to Q and S. */
-static void query_backward(const Cast *s, const AttnCall *call, const real *dz, int head, Block b) {
-    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    const size_t at = (size_t)b.n0 * (size_t)d + (size_t)(head * e);
-    gemm_tn(call->dQ + at, d, dz, BLOCK, call->w[SURROGATE] + head * e, d, b.rows, e, C, true);
-    if (s->surrogates == SURROGATES_LEARNED)
-        gemm_nn(call->dw[SURROGATE] + head * e, d, dz, BLOCK, call->Q + at, d, C, e, b.rows, true);
-}
-
-/* Of others, on to X, the table S W_q and its bias, all heads at once. */
-static void folded_backward(const Scratch *t, const Cast *s, const AttnCall *call, const real *dz,
-                            Block b) {
-    const int d = s->shape.d, rows = s->shape.h * s->clusters;
-    const size_t at = (size_t)b.n0 * (size_t)d;
-    gemm_tn(call->dX + at, d, dz, BLOCK, t->table, d, b.rows, d, rows, true);
-    gemm_nn(t->dtable, d, dz, BLOCK, call->X + at, d, rows, d, b.rows, true);
-    for (int r = 0; r < rows; r++) t->dbias[r] += vec_total(dz + r * BLOCK, b.rows);
-}
-
-/* From the table S W_q and its bias S b_q to S, W_q and b_q. */
-static void unfold_query(const Scratch *t, const Cast *s, const AttnCall *call) {
-    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    const real *dbias = t->dbias;
-    for (int head = 0; head < s->shape.h; head++) {
-        const real *dtable = t->dtable + head * C * d, *S = call->w[SURROGATE] + head * e;
-        gemm_tn(call->q.dw + head * e * d, d, S, d, dtable, d, e, d, C, true);
-        gemm_tn(call->q.db + head * e, e, dbias + head * C, 1, S, d, 1, e, C, true);
-        if (s->surrogates != SURROGATES_LEARNED) continue;
-        real *dS = call->dw[SURROGATE] + head * e;
-        gemm_nn(dS, d, dtable, d, call->q.wt + head * e, d, C, e, d, true);
-        gemm_nn(dS, d, dbias + head * C, 1, call->q.b + head * e, e, C, e, 1, true);
+static void gather_tile(const void *ctx, int tile, Arena scratch) {
+    const CastState *v = ctx;
+    const AttnCall *c = v->call;
+    const size_t d = (size_t)c->d;
+    (void)scratch;
+    for (int i = tile * ATTN_TILE, n = i + attn_tile_rows(v->N, tile); i < n; i++) {
+        const size_t from = (size_t)v->order[i] * d, to = (size_t)i * d;
+        vec_copy(v->x_rows + to, c->X + from, c->d);
+        if (c->dY) vec_copy(v->dy_rows + to, c->dY + from, c->d);
     }
 }
 
-/* From the gradient of A_sum to those of A_q's factors: phi, and Q and S, or X, W_q and S, through
- * their products. */
-static void weights_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int d = s->shape.d, C = s->clusters, rows = s->shape.h * C;
-    if (call->held < call->N) {
-        cast_fold(t->table, s, call->w[SURROGATE], call->q.w);
-        memset(t->dtable, 0, (size_t)(rows * d) * sizeof *t->dtable);
-        memset(t->dbias, 0, (size_t)rows * sizeof *t->dbias);
-    }
-    EACH_BLOCK (b, call->held, call->N) {
-        for (int head = 0; head < s->shape.h; head++) {
-            real *dz = cast_scores_of(t->dasum, s, b, head),
-                 *aq = cast_scores_of(v->aq, s, b, head);
-            attnfn_columns_backward((AttnFn)s->fn, dz, dz, cast_scores_of(t->asum, s, b, head), aq,
-                                    v->up + b.at * BLOCK, BLOCK, C, BLOCK);
-            weights_factor(t, s, v, dz, aq, b);
-            if (b.n0 < call->held) query_backward(s, call, dz, head, b);
-        }
-        if (b.n0 >= call->held) folded_backward(t, s, call, cast_scores_of(t->dasum, s, b, 0), b);
-    }
-    if (call->held < call->N) unfold_query(t, s, call);
+/* X, and in the backward pass dY, in the rows' order; and where their gradients go. */
+static void order_rows(CastState *v) {
+    const AttnCall *c = v->call;
+    v->x = c->X, v->dy = c->dY, v->dx = c->dX;
+    if (!v->skips) return;
+    attn_each(c, attn_tiles(v->N), gather_tile, NULL, v);
+    v->x = v->x_rows, v->dy = v->dy_rows, v->dx = v->dx_rows;
+    if (v->dx) memset(v->dx, 0, (size_t)v->N * (size_t)c->d * sizeof *v->dx);
 }
 
-/* Sets members' A_sum to 0, for the sum over other clusters; with `keep` they are copied to
- * v->weight first. */
-static void take_members(real *asum, const Cast *s, const Saved *v, bool keep, int k) {
-    for (int c = 0; c < s->clusters; c++)
-        for (int head = 0; head < s->shape.h; head++) {
-            real *weight = cast_row(v->weight, s, c, head, k);
-            for (int i = 0; i < v->size[c]; i++) {
-                real *at = asum + cast_score_at(s, cast_list(v, c, k)[i], head * s->clusters + c);
-                if (keep) weight[i] = *at;
-                *at = 0;
-            }
-        }
+/* Gradients of rows join those of their tokens. */
+static void scatter_tile(const void *ctx, int tile, Arena scratch) {
+    const CastState *v = ctx;
+    const int d = v->call->d;
+    (void)scratch;
+    for (int r = tile * ATTN_TILE, n = r + attn_tile_rows(v->N, tile); r < n; r++) {
+        real *to = v->call->dX + (size_t)v->order[r] * (size_t)d;
+        const real *from = v->dx + (size_t)r * (size_t)d;
+        EACH_VEC(i, left, d, vec_add_scaled(to + i, from + i, 1, left));
+    }
 }
 
-/* Puts members' A_sum back, with its gradient t->dots, through R_intra; others_backward left there
- * what it would be through R_inter, which members do not read. */
-static void put_members(Scratch *t, const Cast *s, const real *weight, const int *list, int row) {
-    for (int i = 0; i < t->pack.n; i++) {
-        const size_t at = cast_score_at(s, list[i], row);
-        t->asum[at] = weight[i];
-        t->dasum[at] = t->dots[i];
+/* Output of clustered rows. */
+static void output_tile(const void *ctx, int tile, Arena scratch) {
+    const CastState *v = ctx;
+    const size_t d = (size_t)v->call->d;
+    (void)scratch;
+    for (int r = tile * ATTN_TILE, n = r + attn_tile_rows(v->clustered, tile); r < n; r++)
+        vec_copy(v->call->Y + (size_t)v->order[r] * d, v->x_rows + (size_t)r * d, v->call->d);
+}
+
+static void output(CastState *v) {
+    attn_output(v->call, &v->rows, v->skips ? v->x_rows : v->call->Y, v->clustered);
+    if (v->skips) attn_each(v->call, attn_tiles(v->clustered), output_tile, NULL, v);
+}
+
+/* dR of clustered rows; the others' has no use but through tables. */
+static void output_backward(const CastState *v) {
+    const int d = v->call->d;
+    attn_output_backward(v->call, &v->rows, v->dy, v->clustered);
+    for (int r = v->clustered, n; (n = v->N - r) > 0; r += n) {
+        if (n > ATTN_TILE) n = ATTN_TILE;
+        linear_backward_bias(v->call->proj[ATTN_O].db, v->dy + (size_t)r * (size_t)d, d, n, d);
     }
 }
 
 /* ---- a cluster's summary, step 6 ---- */
 
 /* u and w of one cluster and head, with zeros for the padding of the pack. */
-static void summary_weights(Scratch *t, const Cast *s, const Saved *v, const int *list,
-                            const real *ak) {
-    const int m = t->pack.n;
-    for (int i = 0; i < m; i++) t->u[i] = ak[i] * v->down[list[i]];
-    attnfn_forward((AttnFn)s->fn, t->w, t->u, 1, m);
-    for (int i = m; i < t->pack.np; i++) t->w[i] = 0;
+static void summary_weights(const CastState *v, ClusterJob *j, int c, int head) {
+    const int m = j->pack.m, *list = cast_list(v, c);
+    const real *ak = cast_members(v, v->ak, c, head);
+    for (int i = 0; i < m; i++) j->u[i] = ak[i] * v->down[list[i]];
+    attnfn_forward((AttnFn)v->s->fn, j->w, j->u, 1, m);
+    for (int i = m; i < j->pack.mp; i++) j->w[i] = 0;
 }
 
 /* R_inter = w V. */
-static void summary_forward(Scratch *t, const Cast *s, const Saved *v, const int *list, int c,
-                            int k) {
-    const AttendPack *p = &t->pack;
-    const int d = s->shape.d, e = s->shape.e;
-    for (int head = 0; head < s->shape.h; head++) {
-        summary_weights(t, s, v, list, cast_row(v->ak, s, c, head, k));
-        gemm_nn(v->rinter + c * d + head * e, d, t->w, p->np, p->v + head * e, d, 1, e, p->np,
+static void summary_forward(const CastState *v, ClusterJob *j, int c) {
+    const AttendPack *p = &j->pack;
+    const int d = v->s->shape.d, e = v->s->shape.e;
+    for (int head = 0; head < v->s->shape.h; head++) {
+        summary_weights(v, j, c, head);
+        gemm_nn(v->rinter + c * d + head * e, d, j->w, p->mp, p->v + head * e, d, 1, e, p->mp,
                 false);
     }
 }
 
 /* Through w to V, A_k and phi; through A_k at once to K and S, since only members' A_k count here.
- */
-static void summary_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call,
-                             const int *list, int c, int k) {
-    const AttendPack *p = &t->pack;
-    const int d = s->shape.d, e = s->shape.e, m = p->n, np = p->np;
-    for (int head = 0; head < s->shape.h; head++) {
-        const int column = head * e;
-        const real *dr = t->drinter + c * d + column, *ak = cast_row(v->ak, s, c, head, k);
-        summary_weights(t, s, v, list, ak);
-        gemm_nn(p->dv + column, d, t->w, 1, dr, d, np, e, 1, true);
-        gemm_nn(t->dots, np, dr, d, p->vt + (size_t)column * (size_t)np, np, 1, np, e, false);
-        memset(t->dw, 0, (size_t)np * sizeof *t->dw);
-        attnfn_backward((AttnFn)s->fn, t->dw, t->dots, t->w, t->u, 1, m);
-        for (int i = 0; i < m; i++) {
+ * phi gets its share from j->dw when the job is finished. */
+static void summary_backward(const CastState *v, ClusterJob *j, int c, int head) {
+    const AttendPack *p = &j->pack;
+    const AttnCall *call = v->call;
+    const int d = v->s->shape.d, e = v->s->shape.e, mp = p->mp, at = c * d + head * e;
+    const real *dr = v->drinter + at;
+    const int *list = cast_list(v, c);
+    real *dw = j->dw + head * mp, *du = j->u;
+    summary_weights(v, j, c, head);
+    gemm_nn(p->dv + head * e, d, j->w, 1, dr, d, mp, e, 1, true);
+    gemm_nn(j->dots, mp, dr, d, p->vt + (size_t)(head * e) * (size_t)mp, mp, 1, mp, e, false);
+    memset(dw, 0, (size_t)mp * sizeof *dw);
+    attnfn_backward((AttnFn)v->s->fn, dw, j->dots, j->w, j->u, 1, p->m);
+    for (int i = 0; i < mp; i++) du[i] = i < p->m ? dw[i] * v->down[list[i]] : 0;
+    gemm_nn(p->dk + head * e, d, du, 1, attn_own(call, SURROGATE) + at, d, mp, e, 1, true);
+    if (cast_learns(v->s))
+        gemm_nn(attn_own_grad(call, SURROGATE) + at, d, du, mp, p->k + head * e, d, 1, e, mp, true);
+}
+
+static void summary_finish(const CastState *v, const ClusterJob *j, int c) {
+    const int *list = cast_list(v, c);
+    for (int head = 0; head < v->s->shape.h; head++) {
+        const real *ak = cast_members(v, v->ak, c, head), *dw = j->dw + head * j->pack.mp;
+        for (int i = 0; i < j->pack.m; i++) {
             const int n = list[i];
-            t->dphi[n] -= t->dw[i] * ak[i] * (1 - v->sig[n]) * cast_inv_tau(s);
-            t->dw[i] *= v->down[n];
+            v->dphi[n] -= dw[i] * ak[i] * (1 - v->sig[n]) * cast_inv_tau(v->s);
         }
-        gemm_nn(p->dk + column, d, t->dw, 1, call->w[SURROGATE] + c * d + column, d, np, e, 1,
-                true);
-        if (s->surrogates == SURROGATES_LEARNED)
-            gemm_nn(call->dw[SURROGATE] + c * d + column, d, t->dw, np, p->k + column, d, 1, e, np,
-                    true);
     }
 }
 
-/* ---- the sum over other clusters, step 8 ---- */
+/* ---- a cluster: attention inside it, step 5, and its summary ---- */
 
-/* R += sum over the clusters that do not hold n of A_sum R_inter; asum has zeros for members. For
- * tokens that are not held it is all, and their output is made at once. */
-static void others_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int d = s->shape.d, e = s->shape.e, C = s->clusters, h = s->shape.h;
-    if (call->held < call->N) cast_fold(t->table, s, v->rinter, call->o.wt);
-    EACH_BLOCK (b, call->held, call->N) {
-        real *R = call->R + (size_t)b.n0 * (size_t)d;
-        for (int i = 0; i < h && b.n0 < call->held; i++)
-            gemm_tn(R + i * e, d, cast_scores_of(t->asum, s, b, i), BLOCK, v->rinter + i * e, d,
-                    b.rows, e, C, true);
-        if (b.n0 >= call->held)
-            gemm_tn(R, d, cast_scores_of(t->asum, s, b, 0), BLOCK, t->table, d, b.rows, d, h * C,
-                    false);
-    }
+static void pack_cluster(const CastState *v, AttendPack *p, int c) {
+    real *const *qkv = v->rows.qkv;
+    attend_pack_queries(p, qkv[ATTN_Q], cast_list(v, c), v->size[c]);
+    attend_pack_keys(p, qkv[ATTN_K], qkv[ATTN_V], cast_list(v, c), v->size[c]);
 }
 
-/* From the table R_inter W_o to R_inter and W_o. */
-static void unfold_output(const Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    for (int i = 0; i < s->shape.h; i++) {
-        const real *dtable = t->dtable + i * C * d;
-        gemm_nn(t->drinter + i * e, d, dtable, d, call->o.w + i * e, d, C, e, d, true);
-        gemm_tn(call->o.dw + i * e, d, dtable, d, v->rinter + i * e, d, d, e, C, true);
-    }
+static void cluster_forward(const void *ctx, int c, Arena scratch) {
+    const CastState *v = ctx;
+    ClusterJob *j = place_cluster(v->s, &scratch, v->N, false);
+    if (v->size[c] == 0) return;
+    pack_cluster(v, &j->pack, c);
+    for (int head = 0; head < v->s->shape.h && v->s->intra; head++)
+        attend_forward(&j->pack, &j->tiles, head, 0, j->pack.n, cast_members(v, v->lse, c, head),
+                       (AttnFn)v->s->fn);
+    if (v->s->summaries) summary_forward(v, j, c);
 }
-
-static void others_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call) {
-    const int d = s->shape.d, e = s->shape.e, C = s->clusters, h = s->shape.h;
-    if (call->held < call->N) cast_fold(t->table, s, v->rinter, call->o.wt);
-    EACH_BLOCK (b, call->held, call->N) {
-        const real *dR = call->dR + (size_t)b.n0 * (size_t)d;
-        cast_turn(t->turned, call->dR, b, d);
-        for (int i = 0; i < h && b.n0 < call->held; i++) {
-            gemm_nn(t->drinter + i * e, d, cast_scores_of(t->asum, s, b, i), BLOCK, dR + i * e, d,
-                    C, e, b.rows, b.n0 > 0);
-            gemm_nn(cast_scores_of(t->dasum, s, b, i), BLOCK, v->rinter + i * e, d,
-                    t->turned + i * e * BLOCK, BLOCK, C, BLOCK, e, false);
-        }
-        if (b.n0 < call->held) continue;
-        gemm_nn(t->dtable, d, cast_scores_of(t->asum, s, b, 0), BLOCK, dR, d, h * C, d, b.rows,
-                b.n0 > call->held);
-        gemm_nn(cast_scores_of(t->dasum, s, b, 0), BLOCK, t->table, d, t->turned, BLOCK, h * C,
-                BLOCK, d, false);
-    }
-    if (call->held < call->N) unfold_output(t, s, v, call);
-}
-
-/* ---- attention inside a cluster, step 5 ---- */
 
 /* R of the members += A_sum R_intra. */
-static void intra_forward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call,
-                          const int *list, int c, int k) {
-    const int d = s->shape.d, h = s->shape.h, e = s->shape.e;
-    for (int head = 0; head < h; head++)
-        attend_forward(&t->pack, head, cast_row(v->lse, s, c, head, k), (AttnFn)s->fn);
-    for (int head = 0; head < h; head++) {
-        const real *weight = cast_row(v->weight, s, c, head, k);
-        for (int r = 0; r < t->pack.n; r++) {
-            real *out = call->R + (size_t)list[r] * (size_t)d + head * e;
-            const real *o = t->pack.o + (size_t)r * (size_t)d + head * e;
+static void cluster_forward_finish(const void *ctx, int c, Arena scratch) {
+    const CastState *v = ctx;
+    const ClusterJob *j = placed_cluster(scratch);
+    const int d = v->s->shape.d, e = v->s->shape.e, *list = cast_list(v, c);
+    for (int head = 0; head < v->s->shape.h && v->s->intra; head++) {
+        const real *weight = cast_members(v, v->weight, c, head);
+        for (int r = 0; r < v->size[c]; r++) {
+            real *out = v->rows.r + (size_t)list[r] * (size_t)d + head * e;
+            const real *o = j->pack.o + (size_t)r * (size_t)d + head * e;
             EACH_VEC(i, left, e, vec_add_scaled(out + i, o + i, weight[r], left));
         }
     }
 }
 
-static void members_backward(Scratch *t, const Cast *s, const Saved *v, const int *list, int c,
-                             int k) {
-    for (int head = 0; head < s->shape.h; head++) {
-        const real *weight = cast_row(v->weight, s, c, head, k);
-        if (s->intra)
-            attend_backward(&t->pack, head, t->dots, weight, cast_row(v->lse, s, c, head, k),
-                            (AttnFn)s->fn);
-        put_members(t, s, weight, list, head * s->clusters + c);
-    }
+/* Members' dA_sum is through R_intra: what others_backward_block left there is not theirs. */
+static void members_backward(const CastState *v, ClusterJob *j, int c, int head) {
+    const int *list = cast_list(v, c);
+    if (v->s->intra)
+        attend_backward(&j->pack, &j->tiles, head, j->dots, cast_members(v, v->weight, c, head),
+                        cast_members(v, v->lse, c, head), (AttnFn)v->s->fn);
+    for (int i = 0; i < j->pack.n; i++)
+        v->dasum[cast_score_at(v->s, list[i], head * v->s->clusters + c)] =
+            v->s->intra ? j->dots[i] : 0;
+}
+
+static void cluster_backward(const void *ctx, int c, Arena scratch) {
+    const CastState *v = ctx;
+    ClusterJob *j = place_cluster(v->s, &scratch, v->N, true);
+    if (v->size[c] == 0) return;
+    pack_cluster(v, &j->pack, c);
+    attend_pack_backward(&j->pack, v->rows.dr);
+    if (!v->s->intra) attend_no_gradients(&j->pack);
+    for (int head = 0; head < v->s->shape.h; head++) members_backward(v, j, c, head);
+    for (int head = 0; head < v->s->shape.h && v->s->summaries; head++)
+        summary_backward(v, j, c, head);
+}
+
+static void cluster_backward_finish(const void *ctx, int c, Arena scratch) {
+    const CastState *v = ctx;
+    const ClusterJob *j = placed_cluster(scratch);
+    real *const *dqkv = v->rows.dqkv;
+    if (v->size[c] == 0) return;
+    if (v->s->summaries) summary_finish(v, j, c);
+    attend_unpack(&j->pack, dqkv[ATTN_Q], dqkv[ATTN_K], dqkv[ATTN_V]);
 }
 
 /* ---- the whole ---- */
 
-static void forward(const void *self, AttnCall *call) {
-    const Cast *s = self;
-    const int N = call->N, C = s->clusters, k = cast_cluster_size(s, N);
-    Saved v;
-    Scratch t;
-    if (!cast_folds(s, N)) cast_cluster_all(s, call);
-    cast_place_saved(&v, s, &call->saved, N);
-    place_scratch(&t, s, &call->scratch, N, false);
-    weights_forward(&t, s, &v, call);
-    take_members(t.asum, s, &v, true, k);
-    const int rows = s->summaries ? call->held : N; /* others_forward writes the rest */
-    memset(call->R, 0, (size_t)rows * (size_t)s->shape.d * sizeof *call->R);
-    memset(v.rinter, 0, (size_t)(C * s->shape.d) * sizeof *v.rinter);
-    for (int c = 0; c < C; c++) {
-        const int *list = cast_list(&v, c, k);
-        if (v.size[c] == 0) continue;
-        attend_pack(&t.pack, call->Q, call->K, call->V, list, v.size[c]);
-        if (s->intra) intra_forward(&t, s, &v, call, list, c, k);
-        if (s->summaries) summary_forward(&t, s, &v, list, c, k);
-    }
-    if (s->summaries) others_forward(&t, s, &v, call);
+static void open(CastState *v, const Cast *s, const AttnCall *c, bool backward) {
+    AttnMemory m = c->memory;
+    *v = (CastState){.s = s, .call = c, .N = c->N, .k = cast_cluster_size(s, c->N)};
+    v->skips = cast_skips(s, c->N);
+    place_saved(v, s, &m, c->N, backward);
+    v->clustered = backward && v->skips ? v->order[c->N] : c->N;
+    if (!backward && !v->skips) attn_project(c, &v->rows, c->X, c->N);
+    if (!backward) cast_choose(v, m);
+    place_scratch(v, s, &m.scratch, c->N, backward);
+    order_rows(v);
+    if (backward ? !s->shape.keep : v->skips) attn_project(c, &v->rows, v->x, v->clustered);
 }
 
-static void cluster_backward(Scratch *t, const Cast *s, const Saved *v, const AttnCall *call, int c,
-                             int k) {
-    const int *list = cast_list(v, c, k);
-    attend_pack(&t->pack, call->Q, call->K, call->V, list, v->size[c]);
-    attend_pack_backward(&t->pack, call->dR, NULL, list);
-    if (!s->intra) {
-        attend_no_gradients(&t->pack);
-        memset(t->dots, 0, (size_t)t->pack.n * sizeof *t->dots);
-    }
-    members_backward(t, s, v, list, c, k);
-    if (s->summaries) summary_backward(t, s, v, call, list, c, k);
-    attend_unpack(&t->pack, call->dQ, call->dK, call->dV, list);
+static void forward(const void *self, const AttnCall *c) {
+    const Cast *s = self;
+    CastState v;
+    open(&v, s, c, false);
+    cast_mix_members(&v);
+    memset(v.rows.r, 0, (size_t)(v.clustered * c->d) * sizeof(real));
+    memset(v.rinter, 0, (size_t)(s->clusters * c->d) * sizeof(real));
+    attn_each(c, s->clusters, cluster_forward, cluster_forward_finish, &v);
+    cast_others(&v);
+    output(&v);
+    if (c->meter) c->meter->avoided += cast_avoided(&v);
 }
 
-static void backward(const void *self, AttnCall *call) {
+static void backward(const void *self, const AttnCall *c) {
     const Cast *s = self;
-    const int N = call->N, C = s->clusters, k = cast_cluster_size(s, N);
-    Saved v;
-    Scratch t;
-    cast_place_saved(&v, s, &call->saved, N);
-    place_scratch(&t, s, &call->scratch, N, true);
-    memset(t.dphi, 0, cast_token_reals(N) * sizeof *t.dphi);
-    weights_forward(&t, s, &v, call);
-    if (s->summaries) {
-        take_members(t.asum, s, &v, false, k);
-        others_backward(&t, s, &v, call);
-    } else {
-        memset(t.dasum, 0, score_reals(s, N) * sizeof *t.dasum);
-    }
-    for (int c = 0; c < C; c++)
-        if (v.size[c] > 0) cluster_backward(&t, s, &v, call, c, k);
-    weights_backward(&t, s, &v, call);
-    gate_backward(&t, s, call);
+    CastState v;
+    open(&v, s, c, true);
+    output_backward(&v);
+    memset(v.dphi, 0, cast_token_reals(c->N) * sizeof(real));
+    cast_mix(&v);
+    cast_others_backward(&v);
+    attn_each(c, s->clusters, cluster_backward, cluster_backward_finish, &v);
+    cast_mix_backward(&v);
+    attn_project_backward(c, &v.rows, v.dx, v.x, v.clustered);
+    if (v.skips) attn_each(c, attn_tiles(c->N), scatter_tile, NULL, &v);
 }
 
 /* A_q, A_k, phi; scores and values inside clusters; summaries; step 8's sum over clusters. */
@@ -469,17 +391,18 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_cast = {
     .name = "cast",
-    .title = "CAST: attention inside clusters around surrogate tokens, summaries between them",
+    .title =
+        "attention inside clusters around surrogate tokens, summaries between them; O(C k^2 + N C) "
+        "time, linear in N while C clusters of k tokens are fixed; O(N) memory",
     .reference = "arXiv:2402.04239",
     .keys = cast_keys,
+    .projections = ATTN_QKVO,
     .self_size = sizeof(Cast),
     .check = check,
     .params = params,
     .needs = needs,
-    .choose = cast_choose,
     .forward = forward,
     .backward = backward,
     .flops = flops,
-    .spared = cast_spared,
     .clusters = clusters_shape,
 };

@@ -130,14 +130,11 @@ static int select_best(const ClusterScratch *s, const real *score, int n, int k)
     return m;
 }
 
-static void top_k(int *list, int *size, const real *affinity, size_t ld, const ClusterScratch *s,
-                  int N, int C, int k) {
-    int take = k < N ? k : N;
-    for (int c = 0; c < C; c++) {
-        const int *best = sort(s, select_best(s, affinity + (size_t)c * ld, N, take));
-        memcpy(list + (size_t)c * (size_t)k, best, (size_t)take * sizeof *list);
-        size[c] = take;
-    }
+int cluster_top_k(int *list, const real *affinity, const ClusterScratch *s, int N, int k) {
+    const int take = k < N ? k : N, *best = sort(s, select_best(s, affinity, N, take));
+    memcpy(list, best, (size_t)take * sizeof *list);
+    for (int i = take; i < k; i++) list[i] = -1;
+    return take;
 }
 
 /* The cluster with room that scores best; the lower index on ties; -1 if all are full. */
@@ -152,8 +149,9 @@ static int best_with_room(const real *score, size_t ld, const int *size, int C, 
     return best;
 }
 
-static void sa_top_k(int *list, int *size, const real *affinity, size_t ld, const ClusterScratch *s,
-                     int N, int C, int k) {
+void cluster_sa_top_k(int *list, int *size, const real *affinity, int stride,
+                      const ClusterScratch *s, int N, int C, int k) {
+    const size_t ld = (size_t)stride;
     Bits *keys = s->keys[0];
     for (int n = 0; n < N; n++) keys[n] = ~(Bits)0, s->items[0][n] = n;
     for (int c = 0; c < C; c++)
@@ -164,18 +162,10 @@ static void sa_top_k(int *list, int *size, const real *affinity, size_t ld, cons
         }
     const int *order = sort(s, N);
     memset(size, 0, (size_t)C * sizeof *size);
+    for (size_t i = 0; i < (size_t)C * (size_t)k; i++) list[i] = -1;
     for (int i = 0; i < N; i++) {
         int c = best_with_room(affinity + order[i], ld, size, C, k);
         if (c < 0) return; /* C k < N: the rest is in no cluster */
         list[(size_t)c * (size_t)k + (size_t)size[c]++] = order[i];
     }
-}
-
-void cluster_choose(ClusterRule rule, int *list, int *size, const real *affinity, int ld,
-                    const ClusterScratch *s, int N, int C, int k) {
-    for (size_t i = 0; i < (size_t)C * (size_t)k; i++) list[i] = -1;
-    if (rule == CLUSTER_TOPK)
-        top_k(list, size, affinity, (size_t)ld, s, N, C, k);
-    else
-        sa_top_k(list, size, affinity, (size_t)ld, s, N, C, k);
 }

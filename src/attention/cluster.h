@@ -15,13 +15,15 @@ typedef struct ClusterScratch {
 } ClusterScratch;
 void cluster_place(ClusterScratch *s, Arena *a, int N);
 
-/* Lists at most k tokens a cluster, best first: list (C,k), -1 in empty slots; size (C).
- *   affinity (C,N), row stride ld
- *   topk: cluster c takes the k tokens with the largest affinity[c,:].
- *   sa_topk: tokens by descending best affinity; each takes its best cluster with room, listed
- *       there in that order.
- * Equal scores: the lower index first (-0 equals +0); NaN is below everything. */
-void cluster_choose(ClusterRule rule, int *list, int *size, const real *affinity, int ld,
-                    const ClusterScratch *s, int N, int C, int k);
+/* Both list at most k tokens a cluster, best first, -1 in empty slots. Equal scores: the lower
+ * index first (-0 equals +0); NaN is below everything. */
+
+/* One cluster: list (k) takes the k tokens with the largest affinity (N); returns how many. */
+int cluster_top_k(int *list, const real *affinity, const ClusterScratch *s, int N, int k);
+
+/* All clusters: list (C,k), size (C); affinity (C,N), row stride ld. Tokens by descending best
+ * affinity; each goes to its best cluster with room, listed there in that order. */
+void cluster_sa_top_k(int *list, int *size, const real *affinity, int ld, const ClusterScratch *s,
+                      int N, int C, int k);
 
 #endif

@@ -1,54 +1,79 @@
 /* Exact softmax attention (Vaswani et al. 2017, arXiv:1706.03762), tiled with an online softmax:
  * the fair baseline.
- *   R = softmax(Q K^T / tau) V, head by head. Time O(N^2 d), memory O(N d).
- * Saved for backward: the log-sum-exp of each row [h,N]. */
-#include <string.h>
-
-#include "attention/attention.h"
+ *   R = softmax(Q K^T / tau) V, head by head; Y = R W_o^T + b_o. Time O(N^2 d), memory O(N d).
+ * Saved for backward: R [N,d] and the log-sum-exp of each row [h,N]; Q, K and V where kept. */
+#include "attention/layer.h"
 #include "ops/attend.h"
 
-static real *place_saved(const AttnShape *s, Arena *a, int N) {
-    return arena_reals(a, (size_t)N * (size_t)s->h);
+typedef struct Full {
+    AttnRows rows;
+    AttendPack pack;
+    real *lse;
+} Full;
+
+static AttnMemory place(Full *f, const AttnShape *s, AttnMemory m, int N, bool backward) {
+    attn_place_rows(&f->rows, &attn_full, s, &m, N, backward);
+    attend_place(&f->pack, &m.scratch, N, N, s->d, s->e, backward);
+    f->pack.o = f->rows.r;
+    f->lse = arena_reals(&m.saved, (size_t)N * (size_t)s->h);
+    attend_place_tiles(&(AttendTiles){0}, &m.job, N, backward, false);
+    return m;
 }
 
-static AttnNeeds needs(const void *self, int N) {
-    const AttnShape *s = self;
-    Arena saved = {0}, forward = {0}, backward = {0};
-    place_saved(self, &saved, N);
-    attend_place(&(AttendPack){0}, &forward, N, s->d, s->e, false, false);
-    attend_place(&(AttendPack){0}, &backward, N, s->d, s->e, true, false);
-    return (AttnNeeds){saved.used, forward.used, backward.used};
+static AttnMemory needs(const void *self, int N, bool backward) {
+    return place(&(Full){0}, self, (AttnMemory){0}, N, backward);
 }
 
-static void forward(const void *self, AttnCall *c) {
-    const AttnShape *s = self;
-    const size_t N = (size_t)c->N;
-    AttendPack p;
-    real *lse = place_saved(self, &c->saved, c->N);
-    attend_place(&p, &c->scratch, c->N, s->d, s->e, false, false);
-    attend_pack(&p, c->Q, c->K, c->V, NULL, c->N);
-    for (int head = 0; head < s->h; head++)
-        attend_forward(&p, head, lse + (size_t)head * N, ATTN_SOFTMAX);
-    memcpy(c->R, p.o, N * (size_t)s->d * sizeof *c->R);
+static void open(Full *f, const AttnShape *s, const AttnCall *c, bool backward) {
+    real *const *qkv = f->rows.qkv;
+    place(f, s, c->memory, c->N, backward);
+    if (!backward || !s->keep) attn_project(c, &f->rows, c->X, c->N);
+    attend_pack_queries(&f->pack, qkv[ATTN_Q], NULL, c->N);
+    attend_pack_keys(&f->pack, qkv[ATTN_K], qkv[ATTN_V], NULL, c->N);
 }
 
-static void backward(const void *self, AttnCall *c) {
+/* A head's tile of queries. */
+static void forward_job(const void *ctx, int job, Arena scratch) {
+    const Full *f = ctx;
+    const int N = f->pack.n, tile = job % attn_tiles(N), head = job / attn_tiles(N);
+    AttendTiles t;
+    attend_place_tiles(&t, &scratch, N, false, false);
+    attend_forward(&f->pack, &t, head, tile * ATTN_TILE, attn_tile_rows(N, tile),
+                   f->lse + (size_t)head * (size_t)N, ATTN_SOFTMAX);
+}
+
+static void backward_job(const void *ctx, int head, Arena scratch) {
+    const Full *f = ctx;
+    AttendTiles t;
+    attend_place_tiles(&t, &scratch, f->pack.n, true, false);
+    attend_backward(&f->pack, &t, head, NULL, NULL, f->lse + (size_t)head * (size_t)f->pack.n,
+                    ATTN_SOFTMAX);
+}
+
+static void forward(const void *self, const AttnCall *c) {
     const AttnShape *s = self;
-    const size_t N = (size_t)c->N;
-    AttendPack p;
-    const real *lse = place_saved(self, &c->saved, c->N);
-    attend_place(&p, &c->scratch, c->N, s->d, s->e, true, false);
-    attend_pack(&p, c->Q, c->K, c->V, NULL, c->N);
-    attend_pack_backward(&p, c->dR, c->R, NULL);
-    for (int head = 0; head < s->h; head++)
-        attend_backward(&p, head, NULL, NULL, lse + (size_t)head * N, ATTN_SOFTMAX);
-    attend_unpack(&p, c->dQ, c->dK, c->dV, NULL);
+    Full f;
+    open(&f, s, c, false);
+    attn_each(c, s->h * attn_tiles(c->N), forward_job, NULL, &f);
+    attn_output(c, &f.rows, c->Y, c->N);
+}
+
+static void backward(const void *self, const AttnCall *c) {
+    const AttnShape *s = self;
+    Full f;
+    open(&f, s, c, true);
+    attn_output_backward(c, &f.rows, c->dY, c->N);
+    attend_pack_backward(&f.pack, f.rows.dr);
+    attn_each(c, s->h, backward_job, NULL, &f);
+    attend_unpack(&f.pack, f.rows.dqkv[ATTN_Q], f.rows.dqkv[ATTN_K], f.rows.dqkv[ATTN_V]);
+    attn_project_backward(c, &f.rows, c->dX, c->X, c->N);
 }
 
 const AttnMech attn_full = {
     .name = "full",
-    .title = "exact softmax attention in tiles, O(N) memory",
+    .title = "exact softmax attention in tiles: O(N^2) time, O(N) memory",
     .reference = "arXiv:1706.03762",
+    .projections = ATTN_QKVO,
     .self_size = sizeof(AttnShape),
     .needs = needs,
     .forward = forward,

@@ -2,146 +2,124 @@
 
 #include <string.h>
 
+#include "core/log.h"
+#include "ops/attend.h"
 #include "ops/linear.h"
-#include "ops/vec.h"
 
-enum { TILE = 256 };
-
-/* Calls for each tile of held tokens. */
-#define FOR_HELD(r0, n, a)                                                                         \
-    for (int r0 = 0, n; (n = (a)->held - r0 < TILE ? (a)->held - r0 : TILE) > 0; r0 += n)
-
-static real *rows(real *x, int r0, int d) { return x + (size_t)r0 * (size_t)d; }
-
-void attn_acts_place(AttnActs *a, Arena *memory, const AttnLayer *l, int N, bool keep) {
-    const size_t all = (size_t)N * (size_t)l->d, saved = l->mech->needs(l->self, N).saved;
-    a->N = N;
-    for (int i = 0; i < 3; i++) a->qkv[i] = keep ? arena_reals(memory, all) : NULL;
-    a->r = arena_reals(memory, all);
-    a->order = arena_ints(memory, (size_t)N);
-    a->saved = (Arena){arena_take(memory, saved, 1), 0, saved};
-}
-
-void attn_scratch_place(AttnScratch *t, Arena *memory, const AttnLayer *l, int N, bool keep) {
-    const size_t all = (size_t)N * (size_t)l->d;
-    const AttnNeeds needs = l->mech->needs(l->self, N);
-    const size_t most = needs.forward > needs.backward ? needs.forward : needs.backward;
-    real **const rows[6] = {&t->x, &t->dx, &t->dr, &t->dq, &t->dk, &t->dv};
-    for (int i = 0; i < 6; i++) *rows[i] = arena_reals(memory, all);
-    for (int i = 0; i < 3; i++) t->qkv[i] = keep ? NULL : arena_reals(memory, all);
-    t->mech = (Arena){arena_take(memory, most, 1), 0, most};
-}
-
-/* Where the query, key or value (0, 1, 2) is. */
-static real *projected(const AttnActs *a, const AttnScratch *t, int i) {
-    return a->qkv[i] ? a->qkv[i] : t->qkv[i];
-}
-
-AttnCall attn_layer_call(const AttnLayer *l, const AttnActs *a, const AttnScratch *t,
-                         const real *x) {
-    AttnCall c = {.N = a->N,
-                  .held = a->held,
-                  .X = x,
-                  .Q = projected(a, t, 0),
-                  .K = projected(a, t, 1),
-                  .V = projected(a, t, 2),
-                  .R = a->r,
-                  .q = l->q,
-                  .k = l->k,
-                  .o = l->o,
-                  .saved = a->saved,
-                  .scratch = t->mech,
-                  .key = a->key,
-                  .tap = a->tap};
-    memcpy(c.w, l->own, sizeof c.w);
-    return c;
-}
-
-void attn_layer_gradients(const AttnLayer *l, const AttnScratch *t, AttnCall *c) {
-    c->dR = t->dr, c->dX = t->dx, c->dQ = t->dq, c->dK = t->dk, c->dV = t->dv;
-    memcpy(c->dw, l->down, sizeof c->dw);
-}
-
-/* x in the mechanism's order. */
-static const real *ordered(const AttnActs *a, const AttnScratch *t, const real *x, int d) {
-    for (int i = 0; i < a->N; i++)
-        vec_copy(rows(t->x, i, d), x + (size_t)a->order[i] * (size_t)d, d);
-    return t->x;
-}
-
-void attn_layer_choose(const AttnLayer *l, AttnActs *a, const AttnScratch *t, AttnCall *c) {
-    AttnCall call = *c;
-    a->held = l->mech->choose ? l->mech->choose(l->self, &call, a->order) : 0;
-    if (a->held == 0) {
-        a->held = a->N;
-        for (int i = 0; i < a->N; i++) a->order[i] = i;
+/* In place, one after the other. */
+void attn_each(const AttnCall *c, int jobs, AttnJob *job, AttnJob *finish, const void *ctx) {
+    for (int i = 0; i < jobs; i++) {
+        job(ctx, i, c->memory.job);
+        if (finish) finish(ctx, i, c->memory.job);
     }
-    c->held = a->held;
-    c->X = ordered(a, t, c->X, l->d);
 }
 
-/* q, key and v from x in the mechanism's order. */
-static void project(const AttnLayer *l, const AttnActs *a, const AttnScratch *t, const real *x) {
-    const int d = l->d;
-    const AttnLinear *const at[3] = {&l->q, &l->k, &l->v};
-    FOR_HELD (r0, n, a)
-        for (int i = 0; i < 3; i++)
-            linear_forward(rows(projected(a, t, i), r0, d), d, x + (size_t)r0 * (size_t)d, d,
-                           at[i]->wt, at[i]->b, NULL, n, d, d);
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+AttnMemory attn_needs(const AttnMech *m, const void *self, int N) {
+    const AttnMemory f = m->needs(self, N, false), b = m->needs(self, N, true);
+    return (AttnMemory){.saved.used = larger(f.saved.used, b.saved.used),
+                        .scratch.used = larger(f.scratch.used, b.scratch.used),
+                        .job.used = larger(f.job.used, b.job.used)};
 }
 
-void attn_layer_forward(const AttnLayer *l, AttnActs *a, const AttnScratch *t, const real *x) {
-    AttnCall c = attn_layer_call(l, a, t, x);
-    attn_layer_choose(l, a, t, &c);
-    project(l, a, t, c.X);
-    l->mech->forward(l->self, &c);
+static void place_three(real *to[3], const AttnMech *m, Arena *a, size_t reals) {
+    for (int i = 0; i < 3; i++) to[i] = m->projections & ATTN_HAS(i) ? arena_reals(a, reals) : NULL;
 }
 
-int attn_rows(const AttnActs *a, int r0, int most) {
-    const int left = (r0 < a->held ? a->held : a->N) - r0;
-    return left < most ? left : most;
+void attn_place_rows(AttnRows *rows, const AttnMech *m, const AttnShape *s, AttnMemory *memory,
+                     int n, bool backward) {
+    const size_t d = (size_t)s->d, all = (size_t)n * d;
+    place_three(rows->qkv, m, s->keep ? &memory->saved : &memory->scratch, all);
+    rows->r = arena_reals(&memory->saved, attend_padded(n) * d);
+    if (!backward) return;
+    rows->dr = arena_reals(&memory->scratch, all);
+    place_three(rows->dqkv, m, &memory->scratch, all);
+    for (int i = 0; i < 3; i++)
+        if (rows->dqkv[i]) memset(rows->dqkv[i], 0, all * sizeof(real));
 }
 
-void attn_layer_output(const AttnLayer *l, const AttnActs *a, real *y, int r0, int n) {
-    const int d = l->d;
-    const real *r = rows(a->r, r0, d);
-    if (r0 < a->held) {
-        linear_forward(y, d, r, d, l->o.wt, l->o.b, NULL, n, d, d);
-        return;
+/* ---- rows through projections ---- */
+
+/* Up to three projections of n rows x, to y; backward: dx from dy. */
+typedef struct Product {
+    const AttnLinear *proj;
+    int count, n, d;
+    const real *x, *dy[3];
+    real *y[3], *dx;
+    bool add; /* to dx */
+} Product;
+
+static void run_jobs(const AttnCall *c, int jobs, AttnJob *job, const Product *p) {
+    const double start = c->meter ? clock_seconds() : 0;
+    attn_each(c, jobs, job, NULL, p);
+    if (c->meter) c->meter->seconds -= clock_seconds() - start;
+}
+
+static void forward_tile(const void *ctx, int tile, Arena scratch) {
+    const Product *p = ctx;
+    const size_t at = (size_t)tile * ATTN_TILE * (size_t)p->d;
+    (void)scratch;
+    for (int i = 0; i < p->count; i++)
+        if (p->y[i])
+            linear_forward(p->y[i] + at, p->d, p->x + at, p->d, p->proj[i].wt, p->proj[i].b, NULL,
+                           attn_tile_rows(p->n, tile), p->d, p->d);
+}
+
+void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n) {
+    Product p = {.proj = c->proj, .count = 3, .n = n, .d = c->d, .x = x};
+    for (int i = 0; i < 3; i++) p.y[i] = rows->qkv[i];
+    run_jobs(c, attn_tiles(n), forward_tile, &p);
+}
+
+void attn_output(const AttnCall *c, const AttnRows *rows, real *y, int n) {
+    Product p = {.proj = &c->proj[ATTN_O], .count = 1, .n = n, .d = c->d, .x = rows->r, .y = {y}};
+    run_jobs(c, attn_tiles(n), forward_tile, &p);
+}
+
+/* dX = dY W for a tile of rows. */
+static void input_tile(const Product *p, int tile) {
+    const size_t at = (size_t)tile * ATTN_TILE * (size_t)p->d;
+    for (int i = 0; i < p->count; i++)
+        if (p->dy[i])
+            linear_backward_input(p->dx + at, p->d, p->dy[i] + at, p->d, p->proj[i].w, p->add,
+                                  attn_tile_rows(p->n, tile), p->d, p->d);
+}
+
+/* dW = dY^T X for some outputs of one projection, over all rows in order. */
+enum { SLICE = 64 };
+static int slices(int d) { return (d + SLICE - 1) / SLICE; }
+
+static void weight_slice(const Product *p, int slice) {
+    const int d = p->d, i = slice / slices(d), from = slice % slices(d) * SLICE, left = d - from;
+    const AttnLinear *to = &p->proj[i];
+    for (int tile = 0; p->dy[i] && tile < attn_tiles(p->n); tile++) {
+        const size_t at = (size_t)tile * ATTN_TILE * (size_t)d;
+        linear_backward_weight(to->dw + (size_t)from * (size_t)d, to->db + from,
+                               p->dy[i] + at + from, d, p->x + at, d, attn_tile_rows(p->n, tile), d,
+                               left < SLICE ? left : SLICE);
     }
-    for (int j = 0; j < n; j++)
-#pragma omp simd
-        for (int i = 0; i < d; i++) y[j * d + i] = r[j * d + i] + l->o.b[i];
 }
 
-void attn_layer_output_backward(const AttnLayer *l, const AttnActs *a, const AttnScratch *t,
-                                const real *dy, int r0, int n) {
-    const int d = l->d;
-    real *dr = rows(t->dr, r0, d);
-    if (r0 < a->held) {
-        linear_backward_weight(l->o.dw, l->o.db, dy, d, rows(a->r, r0, d), d, n, d, d);
-        linear_backward_input(dr, d, dy, d, l->o.w, false, n, d, d);
-        return;
-    }
-    memcpy(dr, dy, (size_t)(n * d) * sizeof *dr);
-    linear_backward_bias(l->o.db, dy, d, n, d);
+static void backward_job(const void *ctx, int job, Arena scratch) {
+    const Product *p = ctx;
+    const int tiles = attn_tiles(p->n);
+    (void)scratch;
+    if (job < tiles)
+        input_tile(p, job);
+    else
+        weight_slice(p, job - tiles);
 }
 
-void attn_layer_backward(const AttnLayer *l, const AttnActs *a, const AttnScratch *t,
-                         const real *x) {
-    const int d = l->d;
-    const AttnLinear *const at[3] = {&l->q, &l->k, &l->v};
-    real *const grads[3] = {t->dq, t->dk, t->dv};
-    AttnCall c = attn_layer_call(l, a, t, ordered(a, t, x, d));
-    attn_layer_gradients(l, t, &c);
-    if (!a->qkv[0]) project(l, a, t, c.X);
-    memset(t->dx, 0, (size_t)a->N * (size_t)d * sizeof *t->dx);
-    for (int i = 0; i < 3; i++) memset(grads[i], 0, (size_t)a->held * (size_t)d * sizeof *t->dq);
-    l->mech->backward(l->self, &c);
-    FOR_HELD (r0, n, a)
-        for (int i = 0; i < 3; i++) {
-            const real *dy = rows(grads[i], r0, d), *in = c.X + (size_t)r0 * (size_t)d;
-            linear_backward_weight(at[i]->dw, at[i]->db, dy, d, in, d, n, d, d);
-            linear_backward_input(rows(t->dx, r0, d), d, dy, d, at[i]->w, true, n, d, d);
-        }
+void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, const real *x,
+                           int n) {
+    Product p = {.proj = c->proj, .count = 3, .n = n, .d = c->d, .x = x, .dx = dx, .add = true};
+    for (int i = 0; i < 3; i++) p.dy[i] = rows->dqkv[i];
+    run_jobs(c, attn_tiles(n) + 3 * slices(c->d), backward_job, &p);
+}
+
+void attn_output_backward(const AttnCall *c, const AttnRows *rows, const real *dy, int n) {
+    Product p = {.proj = &c->proj[ATTN_O], .count = 1, .n = n, .d = c->d, .x = rows->r};
+    p.dy[0] = dy, p.dx = rows->dr;
+    run_jobs(c, attn_tiles(n) + slices(c->d), backward_job, &p);
 }

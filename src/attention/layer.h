@@ -1,63 +1,44 @@
-/* A mechanism between its projections: q, key and v of the tokens that it holds before it, o after
- * it. From a sublayer's input to its output, without norm, dropout and residual. */
+/* The kit: what mechanisms share. Jobs, and the block's projections on rows. */
 #ifndef ATTENTION_LAYER_H
 #define ATTENTION_LAYER_H
 
 #include "attention/attention.h"
 
-typedef struct AttnLayer {
-    const AttnMech *mech;
-    const void *self;
-    int d;
-    AttnLinear q, k, v, o;
-    const real *own[ATTN_PARAMS]; /* the mechanism's parameters, and their gradients */
-    real *down[ATTN_PARAMS];
-} AttnLayer;
+/* A part of a document's work, with scratch of the thread that runs it (AttnMemory.job). */
+typedef void AttnJob(const void *ctx, int job, Arena scratch);
 
-/* What a document keeps from forward to backward. */
-typedef struct AttnActs {
-    real *qkv[3]; /* (held,d) each, see AttnCall; NULL: made again in backward */
-    real *r;      /* (N,d) */
-    int *order;   /* (N) the token of each row */
-    int N, held;
-    RngKey key; /* of the mechanism's draws */
-    AttnTap *tap;
-    Arena saved; /* the mechanism's */
-} AttnActs;
-/* keep: q, k and v too. Of many narrow documents at once, which no cache holds, it is quicker not
- * to. */
-void attn_acts_place(AttnActs *a, Arena *memory, const AttnLayer *l, int N, bool keep);
+/* Runs jobs 0 to jobs - 1, in any order and at once: what they write is disjoint. Where they add to
+ * the same places, that is `finish` (NULL: none): it gets what its job left in scratch, and comes
+ * in ascending order, one at a time, so that sums do not depend on who ran what. */
+void attn_each(const AttnCall *c, int jobs, AttnJob *job, AttnJob *finish, const void *ctx);
 
-typedef struct AttnScratch {
-    real *x, *dx;            /* (N,d) the input in the mechanism's order, and its gradient */
-    real *dr, *dq, *dk, *dv; /* (N,d), (held,d) */
-    real *qkv[3];            /* (held,d) for documents that do not keep them */
-    Arena mech;
-} AttnScratch;
-void attn_scratch_place(AttnScratch *t, Arena *memory, const AttnLayer *l, int N, bool keep);
+/* Tokens in jobs of at most ATTN_TILE: how many jobs, and how many tokens job i has. */
+enum { ATTN_TILE = 256 };
+static inline int attn_tiles(int n) { return (n + ATTN_TILE - 1) / ATTN_TILE; }
+static inline int attn_tile_rows(int n, int i) {
+    return n - i * ATTN_TILE < ATTN_TILE ? n - i * ATTN_TILE : ATTN_TILE;
+}
 
-/* Up to rows of the output on x (N,d), in the mechanism's order. */
-void attn_layer_forward(const AttnLayer *l, AttnActs *a, const AttnScratch *t, const real *x);
+/* The memory of a call on up to N tokens, forward and backward. */
+AttnMemory attn_needs(const AttnMech *m, const void *self, int N);
 
-/* The output's rows are made in tiles, and so is their gradient taken: from row r0 on, at most
- * `most`, that are all held or all not; 0 at the end. */
-int attn_rows(const AttnActs *a, int r0, int most);
-/* y (n,d): written. */
-void attn_layer_output(const AttnLayer *l, const AttnActs *a, real *y, int r0, int n);
-void attn_layer_output_backward(const AttnLayer *l, const AttnActs *a, const AttnScratch *t,
-                                const real *dy, int r0, int n);
+/* Rows on both sides of a mechanism, n of them or fewer, (n,d) each. q, k and v are NULL where it
+ * has no such projection. */
+typedef struct AttnRows {
+    real *qkv[3], *r;   /* by AttnProjection; what goes through o, padded (ops/attend.h) */
+    real *dqkv[3], *dr; /* backward: 0; to be written */
+} AttnRows;
 
-/* When all of the output's gradient was taken: that of x, to t->dx in the mechanism's order. x may
- * lie there. */
-void attn_layer_backward(const AttnLayer *l, const AttnActs *a, const AttnScratch *t,
-                         const real *x);
+/* r is saved; q, k and v too where the shape says so, else they are scratch. */
+void attn_place_rows(AttnRows *rows, const AttnMech *m, const AttnShape *s, AttnMemory *memory,
+                     int n, bool backward);
 
-/* The parts of both that are the mechanism's own, for who wants to time it: its call on x, its
- * choice, which brings x into its order, and what the backward pass adds to the call. Q, K and V
- * are those of attn_layer_forward; a document that does not keep them must be the last it ran. */
-AttnCall attn_layer_call(const AttnLayer *l, const AttnActs *a, const AttnScratch *t,
-                         const real *x);
-void attn_layer_choose(const AttnLayer *l, AttnActs *a, const AttnScratch *t, AttnCall *c);
-void attn_layer_gradients(const AttnLayer *l, const AttnScratch *t, AttnCall *c);
+/* q, k and v of x (n,d); adds their gradients to dx (n,d) and the projections' own. */
+void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n);
+void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, const real *x, int n);
+
+/* y (n,d) = r through o; dr from dy, and o's own gradients are added to. */
+void attn_output(const AttnCall *c, const AttnRows *rows, real *y, int n);
+void attn_output_backward(const AttnCall *c, const AttnRows *rows, const real *dy, int n);
 
 #endif

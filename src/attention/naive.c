@@ -1,23 +1,34 @@
 /* Exact softmax attention with the N x N matrix of probabilities written out and kept for the
  * backward pass, as the papers' Transformer baseline does.
- *   P = softmax(Q K^T / tau), R = P V, head by head. Time O(N^2 d), memory O(h N^2).
- * Saved for backward: P [h,N,N]. */
+ *   P = softmax(Q K^T / tau), R = P V, head by head; Y = R W_o^T + b_o. Time O(N^2 d), memory
+ *   O(h N^2).
+ * Saved for backward: P [h,N,N] and R [N,d]; Q, K and V where kept. */
 #include <math.h>
 #include <string.h>
 
-#include "attention/attention.h"
+#include "attention/layer.h"
 #include "core/gemm.h"
 #include "ops/attnfn.h"
 
+typedef struct Naive {
+    const AttnShape *s;
+    AttnRows rows;
+    real *P;
+    int N;
+} Naive;
+
 static size_t square(int N) { return (size_t)N * (size_t)N; }
 
-static AttnNeeds needs(const void *self, int N) {
-    const AttnShape *s = self;
-    Arena saved = {0}, backward = {0};
-    arena_reals(&saved, square(N) * (size_t)s->h);
-    arena_reals(&backward, square(N));
-    arena_reals(&backward, square(N));
-    return (AttnNeeds){saved.used, 0, backward.used};
+static AttnMemory place(Naive *o, const AttnShape *s, AttnMemory m, int N, bool backward) {
+    o->s = s, o->N = N;
+    attn_place_rows(&o->rows, &attn_naive, s, &m, N, backward);
+    o->P = arena_reals(&m.saved, square(N) * (size_t)s->h);
+    for (int i = 0; i < 2 && backward; i++) arena_reals(&m.job, square(N));
+    return m;
+}
+
+static AttnMemory needs(const void *self, int N, bool backward) {
+    return place(&(Naive){0}, self, (AttnMemory){0}, N, backward);
 }
 
 static void scale(real *x, real f, size_t n) {
@@ -25,43 +36,54 @@ static void scale(real *x, real f, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] *= f;
 }
 
-static void forward(const void *self, AttnCall *c) {
-    const AttnShape *s = self;
-    const int N = c->N, d = s->d, e = s->e;
-    real *saved = arena_reals(&c->saved, square(N) * (size_t)s->h);
-    for (int head = 0; head < s->h; head++) {
-        const int at = head * e;
-        real *P = saved + (size_t)head * square(N);
-        gemm_nt(P, N, c->Q + at, d, c->K + at, d, N, N, e, false);
-        scale(P, (real)(1 / sqrt((double)e)), square(N));
-        attnfn_forward(ATTN_SOFTMAX, P, P, N, N);
-        gemm_nn(c->R + at, d, P, N, c->V + at, d, N, e, N, false);
-    }
+static void forward_head(const void *ctx, int head, Arena scratch) {
+    const Naive *o = ctx;
+    const int N = o->N, d = o->s->d, e = o->s->e, at = head * e;
+    real *P = o->P + (size_t)head * square(N);
+    (void)scratch;
+    gemm_nt(P, N, o->rows.qkv[ATTN_Q] + at, d, o->rows.qkv[ATTN_K] + at, d, N, N, e, false);
+    scale(P, (real)(1 / sqrt((double)e)), square(N));
+    attnfn_forward(ATTN_SOFTMAX, P, P, N, N);
+    gemm_nn(o->rows.r + at, d, P, N, o->rows.qkv[ATTN_V] + at, d, N, e, N, false);
 }
 
 /* dP = dR V^T, dS = softmax'(P) dP, dQ = dS K / tau, dK = dS^T Q / tau, dV = P^T dR. */
-static void backward(const void *self, AttnCall *c) {
-    const AttnShape *s = self;
-    const int N = c->N, d = s->d, e = s->e;
-    const real *saved = arena_reals(&c->saved, square(N) * (size_t)s->h);
-    real *dP = arena_reals(&c->scratch, square(N)), *dS = arena_reals(&c->scratch, square(N));
-    for (int head = 0; head < s->h; head++) {
-        const int at = head * e;
-        const real *P = saved + (size_t)head * square(N);
-        gemm_nt(dP, N, c->dR + at, d, c->V + at, d, N, N, e, false);
-        memset(dS, 0, square(N) * sizeof *dS);
-        attnfn_backward(ATTN_SOFTMAX, dS, dP, P, NULL, N, N);
-        scale(dS, (real)(1 / sqrt((double)e)), square(N));
-        gemm_nn(c->dQ + at, d, dS, N, c->K + at, d, N, e, N, true);
-        gemm_tn(c->dK + at, d, dS, N, c->Q + at, d, N, e, N, true);
-        gemm_tn(c->dV + at, d, P, N, c->dR + at, d, N, e, N, true);
-    }
+static void backward_head(const void *ctx, int head, Arena scratch) {
+    const Naive *o = ctx;
+    const int N = o->N, d = o->s->d, e = o->s->e, at = head * e;
+    const real *P = o->P + (size_t)head * square(N);
+    real *dP = arena_reals(&scratch, square(N)), *dS = arena_reals(&scratch, square(N));
+    gemm_nt(dP, N, o->rows.dr + at, d, o->rows.qkv[ATTN_V] + at, d, N, N, e, false);
+    memset(dS, 0, square(N) * sizeof *dS);
+    attnfn_backward(ATTN_SOFTMAX, dS, dP, P, NULL, N, N);
+    scale(dS, (real)(1 / sqrt((double)e)), square(N));
+    gemm_nn(o->rows.dqkv[ATTN_Q] + at, d, dS, N, o->rows.qkv[ATTN_K] + at, d, N, e, N, true);
+    gemm_tn(o->rows.dqkv[ATTN_K] + at, d, dS, N, o->rows.qkv[ATTN_Q] + at, d, N, e, N, true);
+    gemm_tn(o->rows.dqkv[ATTN_V] + at, d, P, N, o->rows.dr + at, d, N, e, N, true);
+}
+
+static void forward(const void *self, const AttnCall *c) {
+    Naive o;
+    place(&o, self, c->memory, c->N, false);
+    attn_project(c, &o.rows, c->X, c->N);
+    attn_each(c, o.s->h, forward_head, NULL, &o);
+    attn_output(c, &o.rows, c->Y, c->N);
+}
+
+static void backward(const void *self, const AttnCall *c) {
+    Naive o;
+    place(&o, self, c->memory, c->N, true);
+    if (!o.s->keep) attn_project(c, &o.rows, c->X, c->N);
+    attn_output_backward(c, &o.rows, c->dY, c->N);
+    attn_each(c, o.s->h, backward_head, NULL, &o);
+    attn_project_backward(c, &o.rows, c->dX, c->X, c->N);
 }
 
 const AttnMech attn_naive = {
     .name = "naive",
-    .title = "exact softmax attention, the N x N matrix kept: the papers' baseline",
+    .title = "exact softmax attention with the N x N matrix kept, as the papers' baseline has it",
     .reference = "arXiv:1706.03762",
+    .projections = ATTN_QKVO,
     .self_size = sizeof(AttnShape),
     .needs = needs,
     .forward = forward,

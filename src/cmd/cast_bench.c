@@ -1,7 +1,6 @@
 /* cast_bench [CONFIG] [key=value ...]: the machine's limits, then the training step of CONFIG on
  * random tokens: speed against the FMA peak, memory, and where the time goes. With --mechanisms or
  * --lengths: a table, a process a row. */
-#include <getopt.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attention/attention.h"
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "core/option.h"
 #include "core/peak.h"
-#include "core/version.h"
 #include "io/json.h"
 #include "train/bench.h"
 #include "train/stop.h"
@@ -27,56 +26,38 @@ typedef struct Options {
     bool json;
 } Options;
 
-static const char usage[] =
-    "usage: cast_bench [CONFIG] [key=value ...]\n"
-    "\n"
+#define AT(field) offsetof(Options, field)
+static const Option options[] = {
+    {"mechanisms", OPTION_TEXT, AT(mechanisms), "A,B",
+     "a row for each attention mechanism (that of CONFIG keeps CONFIG's keys, others have their "
+     "defaults; a key=value of model.attention goes to each that has the key)"},
+    {"lengths", OPTION_TEXT, AT(lengths), "N,M", "a row for each model.max_length"},
+    {"seconds", OPTION_REAL, AT(seconds), "S", "time to measure for [3]"},
+    {"threads", OPTION_INT, AT(threads), "n", "[the physical cores]", 1, OPTION_MOST_THREADS},
+    {"json", OPTION_FLAG, AT(json), NULL,
+     "one JSON object instead of text; of a table, one a line"},
+    {0},
+};
+
+static const Program program = {
+    "cast_bench",
+    "usage: cast_bench [CONFIG] [key=value ...]\n\n"
     "The machine's limits; then, of CONFIG, the training step on random tokens at full length: "
-    "samples/s,\n"
-    "GFLOP/s and share of the FMA peak, a breakdown by part of the model, peak memory.\n"
+    "samples/s, GFLOP/s and share of the FMA peak, a breakdown by part of the model, peak memory. "
     "FLOPs are those of the products in the method's definition, 2 for a multiply-add, three times "
-    "the\n"
-    "forward pass, however they are computed here; recomputation, exponentials and everything "
-    "elementwise\n"
-    "count as nothing.\n"
-    "\n"
-    "  --mechanisms A,B  a row for each attention mechanism (cast keeps CONFIG's keys, others have "
-    "their defaults)\n"
-    "  --lengths N,M     a row for each model.max_length\n"
-    "  --seconds S       time to measure for [3]\n"
-    "  --threads n       [the physical cores]\n"
-    "  --json            one JSON object instead of text; of a table, one a line\n"
-    "  --help  --version\n"
-    "\n"
+    "the forward pass, however they are computed here; recomputation, exponentials and everything "
+    "elementwise count as nothing.\n",
+    options,
     "Exit status of a table: 0 where any row could be measured; what cannot be is told in its "
-    "row.\n";
+    "row.\n",
+};
 
-static bool take_option(Options *o, int c, char *const *argv, Err *err) {
-    switch (c) {
-    case 'm': o->mechanisms = optarg; return true;
-    case 'l': o->lengths = optarg; return true;
-    case 's': return option_real("seconds", optarg, &o->seconds, err);
-    case 't': return option_int("threads", optarg, 1, OPTION_MOST_THREADS, &o->threads, err);
-    case 'j': o->json = true; return true;
-    default: return option_wrong("cast_bench", c, argv, optind, err);
-    }
-}
-
-/* Sets *done when --help or --version was all that was wanted. */
-static bool parse(Options *o, int argc, char **argv, bool *done, Err *err) {
-    static const struct option longs[] = {{"mechanisms", 1, NULL, 'm'}, {"lengths", 1, NULL, 'l'},
-                                          {"seconds", 1, NULL, 's'},    {"threads", 1, NULL, 't'},
-                                          {"json", 0, NULL, 'j'},       {"help", 0, NULL, 'h'},
-                                          {"version", 0, NULL, 'v'},    {0}};
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
-        if (c == 'h') fputs(usage, stdout);
-        if (c == 'v') puts("cast_bench " CAST_VERSION);
-        if ((*done = c == 'h' || c == 'v')) return true;
-        if (!take_option(o, c, argv, err)) return false;
-    }
-    if (optind < argc) o->config = argv[optind];
-    o->overrides = argv + optind + 1;
-    o->noverrides = argc - optind - 1 > 0 ? argc - optind - 1 : 0;
+static bool parse(Options *o, int argc, char **argv, Err *err) {
+    CommandLine line;
+    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
+    o->config = line.words[0]; /* NULL: none, and then nothing overrides it */
+    o->overrides = line.words + 1;
+    o->noverrides = line.nwords - 1;
     if (!o->config && (o->mechanisms || o->lengths))
         return err_set(err, EX_USAGE, "which CONFIG? See cast_bench --help");
     return true;
@@ -109,9 +90,10 @@ static void print_result(const BenchResult *r) {
         printf("  of these FLOPs %.1f %% are the embedding's projection, which is done once an "
                "update instead\n",
                100 * r->folded_share);
-    if (r->spared_share > 0)
-        printf("  and %.1f %% belong to tokens in no cluster and are never computed\n",
-               100 * r->spared_share);
+    if (r->avoided_share > 0)
+        printf(
+            "  and %.1f %% are never computed: the mechanism needs less than its definition says\n",
+            100 * r->avoided_share);
     printf("  peak memory %.1f MB\n", r->peak_rss_mb);
     print_parts(r);
 }
@@ -136,7 +118,7 @@ static void print_json(const BenchResult *r) {
     cJSON_AddNumberToObject(o, "peak_gflops", r->peak_gflops);
     cJSON_AddNumberToObject(o, "peak_share", r->gflops / r->peak_gflops);
     cJSON_AddNumberToObject(o, "folded_share", r->folded_share);
-    cJSON_AddNumberToObject(o, "spared_share", r->spared_share);
+    cJSON_AddNumberToObject(o, "avoided_share", r->avoided_share);
     cJSON_AddNumberToObject(o, "peak_rss_mb", r->peak_rss_mb);
     cJSON *parts = cJSON_AddObjectToObject(o, "parts_seconds");
     for (int i = 0; i < r->nparts; i++)
@@ -208,9 +190,54 @@ static void print_row(const cJSON *r) {
            number(r, "gflops"), 100 * number(r, "peak_share"), number(r, "peak_rss_mb"));
 }
 
-static bool bench_row(const Options *o, const char *mechanism, const char *length, Err *err) {
+/* The comma-separated words of a list, one at a time; NULL at the end. */
+static const char *next_word(const char **list, char *word, size_t size) {
+    size_t n = strcspn(*list, ",");
+    if (!n) return NULL;
+    snprintf(word, size, "%.*s", (int)n, *list);
+    *list += n + ((*list)[n] == ',');
+    return word;
+}
+
+/* Each key of model.attention on the command line must be one of a mechanism in the list. */
+static bool check_keys(const Options *o, Err *err) {
+    char name[64];
+    int n = 0;
+    ConfigKey *known = mem_alloc(1, sizeof *known);
+    cJSON *given = cJSON_CreateObject();
+    for (const char *list = o->mechanisms; next_word(&list, name, sizeof name);) {
+        const AttnMech *m = attn_find(name);
+        for (const ConfigKey *k = m ? m->keys : NULL; k && k->name; k++) {
+            if (schema_find(known, k->name)) continue;
+            known = mem_grow(known, (size_t)n + 2, sizeof *known);
+            known[n++] = *k;
+            known[n] = (ConfigKey){0};
+        }
+    }
+    bool ok = true;
+    for (int i = 0; ok && i < o->noverrides; i++) ok = json_override(given, o->overrides[i], err);
+    ok = ok && schema_check(known, json_at(given, "model.attention"), o->config, "model.attention",
+                            "type", err);
+    cJSON_Delete(given);
+    mem_free(known);
+    return ok;
+}
+
+/* Whether an override is none of a key of mechanisms, or of one that this mechanism has. */
+static bool concerns(const char *override, const char *mechanism) {
+    static const char start[] = "model.attention.";
+    char key[64];
+    if (strncmp(override, start, sizeof start - 1) != 0) return true;
+    override += sizeof start - 1;
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(override, ".="), override);
+    const AttnMech *m = attn_find(mechanism);
+    return m && m->keys && schema_find(m->keys, key);
+}
+
+/* Runs this program for a row. `mechanism` and `length` are NULL where they are CONFIG's. */
+static cJSON *bench_config(const Options *o, const char *mechanism, const char *length, Err *err) {
     char threads[32], seconds[32], attention[128], tokens[64];
-    char **argv = mem_alloc((size_t)o->noverrides + 12, sizeof *argv);
+    char **argv = mem_alloc((size_t)o->noverrides + 8, sizeof *argv);
     int n = 0;
     snprintf(threads, sizeof threads, "--threads=%d", lanes_threads());
     snprintf(seconds, sizeof seconds, "--seconds=%g", o->seconds);
@@ -219,12 +246,10 @@ static bool bench_row(const Options *o, const char *mechanism, const char *lengt
     argv[n++] = seconds;
     argv[n++] = (char[]){"--json"};
     argv[n++] = (char *)(uintptr_t)o->config;
-    for (int i = 0; i < o->noverrides; i++) argv[n++] = o->overrides[i];
-    if (mechanism) {
-        if (strcmp(mechanism, "cast"))
-            snprintf(attention, sizeof attention, "model.attention={\"type\":\"%s\"}", mechanism);
-        else
-            snprintf(attention, sizeof attention, "model.attention.type=cast");
+    for (int i = 0; i < o->noverrides; i++)
+        if (!mechanism || concerns(o->overrides[i], mechanism)) argv[n++] = o->overrides[i];
+    if (mechanism) { /* where CONFIG names another, its keys go with it */
+        snprintf(attention, sizeof attention, "model.attention.type=%s", mechanism);
         argv[n++] = attention;
     }
     if (length) {
@@ -234,34 +259,26 @@ static bool bench_row(const Options *o, const char *mechanism, const char *lengt
     argv[n] = NULL;
     cJSON *r = bench_child(argv, err);
     mem_free(argv);
-    if (!r) {
-        fprintf(o->json ? stderr : stdout, "  %-10s %8s  %s\n", mechanism ? mechanism : "",
-                length ? length : "", err->text);
-        return false;
-    }
-    if (o->json)
-        print_line(r);
-    else
-        print_row(r);
-    fflush(stdout);
-    cJSON_Delete(r);
-    return true;
+    return r;
 }
 
-/* The comma-separated words of a list, one at a time; NULL at the end. An absent list is one NULL
- * word. */
-static const char *next_word(const char **list, char *word, size_t size) {
-    size_t n = strcspn(*list, ",");
-    if (!n) return NULL;
-    snprintf(word, size, "%.*s", (int)n, *list);
-    *list += n + ((*list)[n] == ',');
-    return word;
+static bool bench_row(const Options *o, const char *mechanism, const char *length, Err *err) {
+    cJSON *r = bench_config(o, mechanism, length, err);
+    if (!r)
+        fprintf(o->json ? stderr : stdout, "  %-10s %8s  %s\n", mechanism ? mechanism : "",
+                length ? length : "", err->text);
+    else
+        (o->json ? print_line : print_row)(r);
+    fflush(stdout);
+    cJSON_Delete(r);
+    return r != NULL;
 }
 
 /* What cannot be run at one length is told in its row; false: none could be. */
 static bool bench_table(const Options *o, Err *err) {
     char mechanism[64], length[32];
     bool any = false;
+    if (o->mechanisms && !check_keys(o, err)) return false;
     if (!o->json)
         printf("  %-10s %8s %12s %12s %9s %10s %10s\n", "attention", "tokens", "updates/s",
                "tokens/s", "GFLOP/s", "of peak", "memory MB");
@@ -286,8 +303,7 @@ static bool bench(const Options *o, Err *err) {
 int main(int argc, char **argv) {
     Err err = {0};
     Options o = {.seconds = 3};
-    bool done = false;
     stop_ignore_write_signals();
-    const bool ok = parse(&o, argc, argv, &done, &err) && (done || bench(&o, &err));
-    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_bench", &err);
+    const bool ok = parse(&o, argc, argv, &err) && bench(&o, &err) && err_check_stdout(&err);
+    return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

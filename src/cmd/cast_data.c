@@ -1,5 +1,4 @@
 /* cast_data: makes, imports, shows and verifies prepared datasets. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/option.h"
-#include "core/version.h"
 #include "data/dataset.h"
 #include "data/summary.h"
 #include "data/task.h"
@@ -21,151 +19,91 @@
 typedef struct Options {
     TaskRequest request;
     int threads, index; /* index: -1 where none was given */
-    const char *words[3];
+    char *const *words; /* the verb and its arguments */
     int nwords;
-    unsigned given; /* a bit for each of the options below that was given */
 } Options;
 
-static const char usage[] =
-    "usage: cast_data generate TASK --out DIR [--seed S] [--train N --val N --test N] [--threads "
-    "N]\n"
-    "                 [the task's own options]\n"
-    "       cast_data import TASK FROM --out DIR [--seed S] [the task's own options]\n"
-    "       cast_data show DIR|FILE [--index I [--png FILE]]\n"
-    "       cast_data verify DIR|FILE\n"
-    "\n"
-    "generate  makes a task's data by its rules; the same seed makes the same data\n"
-    "import    reads a task's official files: an archive or the directory it unpacks to\n"
-    "show      prints counts, lengths, labels and ids, or one example\n"
-    "verify    checks every token, label and checksum, and recomputes labels where that is "
-    "possible\n"
-    "\n"
-    "  --out DIR       where train.safetensors, val.safetensors and test.safetensors go\n"
-    "  --seed S        of what is drawn                                      [1]\n"
-    "  --train N       examples to generate, likewise --val and --test       [the task's own]\n"
-    "  --threads N     threads to generate with                              [physical cores]\n"
-    "  --index I       the example to show, from 0; of a DIR, in its train split\n"
-    "  --png FILE      show: writes that example's picture there\n"
-    "  -h, --help      this text\n"
-    "  --version       the version\n";
+static bool take_setting(void *request, const char *name, const char *text, Err *err) {
+    TaskRequest *r = request;
+    if (r->nsettings == TASK_SETTINGS_MAX)
+        return err_set(err, EX_USAGE, "--%s: more than %d options of a task", name,
+                       TASK_SETTINGS_MAX);
+    r->settings[r->nsettings++] = (TaskSetting){name, text ? text : ""};
+    return true;
+}
 
-static void print_help(void) {
-    fputs(usage, stdout);
-    printf("\ntasks:\n");
+enum { GENERATE = 1, IMPORT = 2, SHOW = 4, VERIFY = 8, OPTIONS_MAX = 63 };
+
+#define AT(field) offsetof(Options, field)
+static const Option fixed_options[] = {
+    {"out", OPTION_TEXT, AT(request.out), "DIR",
+     "where train.safetensors, val.safetensors and test.safetensors go",
+     .verbs = GENERATE | IMPORT},
+    {"seed", OPTION_SEED, AT(request.seed), "S", "of what is drawn [1]",
+     .verbs = GENERATE | IMPORT},
+    {"train", OPTION_INT, AT(request.train), "N",
+     "examples to generate, likewise --val and --test [the task's own]", 1, INT_MAX,
+     .verbs = GENERATE},
+    {"val", OPTION_INT, AT(request.val), "N", NULL, 1, INT_MAX, .verbs = GENERATE},
+    {"test", OPTION_INT, AT(request.test), "N", NULL, 1, INT_MAX, .verbs = GENERATE},
+    {"threads", OPTION_INT, AT(threads), "N", "threads to generate with [physical cores]", 1,
+     OPTION_MOST_THREADS, .verbs = GENERATE},
+    {"index", OPTION_INT, AT(index), "I",
+     "the example to show, from 0; of a DIR, in its train split", 0, INT_MAX, .verbs = SHOW},
+    {"png", OPTION_OWN, AT(request), "FILE", "show: writes that example's picture there",
+     .take = take_setting, .verbs = SHOW},
+};
+enum { FIXED_OPTIONS = sizeof fixed_options / sizeof *fixed_options };
+
+/* The fixed ones and those of all tasks, each name once; the last has none. */
+static void list_options(Option list[OPTIONS_MAX + 1]) {
+    int n = FIXED_OPTIONS;
+    memcpy(list, fixed_options, sizeof fixed_options);
+    for (int i = 0; task_table[i]; i++) {
+        for (const TaskOption *o = task_table[i]->options; o && o->name; o++) {
+            int k = 0;
+            while (k < n && strcmp(list[k].name, o->name) != 0) k++;
+            REQUIRE(k < OPTIONS_MAX, "more than %d options", OPTIONS_MAX);
+            if (k == n)
+                list[n++] =
+                    (Option){o->name, OPTION_OWN, AT(request), o->value, .take = take_setting};
+            list[k].verbs |= GENERATE | IMPORT;
+        }
+    }
+    list[n] = (Option){0};
+}
+
+static void print_tasks(FILE *f) {
+    fprintf(f, "tasks:\n");
     for (int i = 0; task_table[i]; i++) {
         const Task *t = task_table[i];
-        printf("  %-10s %s\n", t->name, t->title);
-        if (t->generate) printf("%13sgenerate\n", "");
-        if (t->import) printf("%13simport %s\n", "", t->url ? t->url : t->archive);
-        if (!t->generate && !t->import) printf("%13sprepared form only\n", "");
+        fprintf(f, "  %-10s %s\n", t->name, t->title);
+        if (t->generate) fprintf(f, "%13sgenerate\n", "");
+        if (t->import) fprintf(f, "%13simport %s\n", "", t->url ? t->url : t->archive);
+        if (!t->generate && !t->import) fprintf(f, "%13sprepared form only\n", "");
         if (i > 0 && t->options && t->options == task_table[i - 1]->options) {
-            printf("%13swith the options of %s\n", "", task_table[i - 1]->name);
+            fprintf(f, "%13swith the options of %s\n", "", task_table[i - 1]->name);
             continue;
         }
         for (const TaskOption *o = t->options; o && o->name; o++) {
             char form[64];
             snprintf(form, sizeof form, "--%s %s", o->name, o->value ? o->value : "");
-            printf("%13s%-22s%s\n", "", form, o->help);
+            fprintf(f, "%13s%-20s%s\n", "", form, o->help);
         }
     }
 }
 
-enum {
-    OPT_OUT = 256,
-    OPT_SEED,
-    OPT_TRAIN,
-    OPT_VAL,
-    OPT_TEST,
-    OPT_THREADS,
-    OPT_INDEX,
-    OPT_VERSION,
-    OPT_TASKS = 1024, /* the tasks' own, by their place in the list */
-    OPTIONS_MAX = 64
-};
-
-#define BIT(option) (1u << ((option)-OPT_OUT))
-
-static const struct option fixed_options[] = {
-    {"out", required_argument, NULL, OPT_OUT},
-    {"seed", required_argument, NULL, OPT_SEED},
-    {"train", required_argument, NULL, OPT_TRAIN},
-    {"val", required_argument, NULL, OPT_VAL},
-    {"test", required_argument, NULL, OPT_TEST},
-    {"threads", required_argument, NULL, OPT_THREADS},
-    {"index", required_argument, NULL, OPT_INDEX},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, 'h'},
-};
-enum { FIXED_OPTIONS = sizeof fixed_options / sizeof *fixed_options };
-
-/* The fixed ones and those of all tasks, each name once; the last has none. */
-static void list_options(struct option list[OPTIONS_MAX + 1]) {
-    int n = FIXED_OPTIONS;
-    memcpy(list, fixed_options, sizeof fixed_options);
-    for (int i = 0; task_table[i]; i++) {
-        for (const TaskOption *o = task_table[i]->options; o && o->name; o++) {
-            int k = FIXED_OPTIONS;
-            while (k < n && strcmp(list[k].name, o->name) != 0) k++;
-            if (k < n) continue;
-            REQUIRE(n < OPTIONS_MAX, "more than %d options", OPTIONS_MAX);
-            int argument = o->value ? required_argument : no_argument;
-            list[n++] = (struct option){o->name, argument, NULL, OPT_TASKS + k};
-        }
-    }
-    list[n] = (struct option){NULL, 0, NULL, 0};
-}
-
-static bool take_setting(TaskRequest *r, const char *name, const char *value, Err *err) {
-    if (r->nsettings == TASK_SETTINGS_MAX)
-        return err_set(err, EX_USAGE, "--%s: more than %d options of a task", name,
-                       TASK_SETTINGS_MAX);
-    r->settings[r->nsettings++] = (TaskSetting){name, value ? value : ""};
-    return true;
-}
-
-static bool take_option(Options *o, int c, const char *text, Err *err) {
-    TaskRequest *r = &o->request;
-    switch (c) {
-    case OPT_OUT: r->out = text; return true;
-    case OPT_SEED: return option_seed("seed", text, &r->seed, err);
-    case OPT_TRAIN: return option_int("train", text, 1, INT_MAX, &r->train, err);
-    case OPT_VAL: return option_int("val", text, 1, INT_MAX, &r->val, err);
-    case OPT_TEST: return option_int("test", text, 1, INT_MAX, &r->test, err);
-    case OPT_THREADS: return option_int("threads", text, 1, OPTION_MOST_THREADS, &o->threads, err);
-    case OPT_INDEX: return option_int("index", text, 0, INT_MAX, &o->index, err);
-    default: return err_set(err, EX_USAGE, "wrong option" TRY_HELP);
-    }
-}
-
-/* Sets *done when --help or --version was all that was wanted. */
-static bool parse_options(Options *o, int argc, char **argv, bool *done, Err *err) {
-    struct option list[OPTIONS_MAX + 1];
-    list_options(list);
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":h", list, NULL)) != -1;) {
-        if (c == 'h' || c == OPT_VERSION) {
-            if (c == 'h')
-                print_help();
-            else
-                puts("cast_data " CAST_VERSION);
-            *done = true;
-            return true;
-        }
-        if (c == ':' || c == '?') return option_wrong("cast_data", c, argv, optind, err);
-        if (c >= OPT_TASKS) {
-            if (!take_setting(&o->request, list[c - OPT_TASKS].name, optarg, err)) return false;
-            continue;
-        }
-        if (!take_option(o, c, optarg, err)) return false;
-        o->given |= BIT(c);
-    }
-    for (; optind < argc; optind++) {
-        if (o->nwords == 3)
-            return err_set(err, EX_USAGE, "'%s' is one argument too many" TRY_HELP, argv[optind]);
-        o->words[o->nwords++] = argv[optind];
-    }
-    return true;
-}
+static const char usage[] =
+    "usage: cast_data generate TASK --out DIR [--seed S] [--train N --val N --test N]\n"
+    "                 [--threads N] [the task's own options]\n"
+    "       cast_data import TASK FROM --out DIR [--seed S] [the task's own options]\n"
+    "       cast_data show DIR|FILE [--index I [--png FILE]]\n"
+    "       cast_data verify DIR|FILE\n\n"
+    "generate  makes a task's data by its rules; the same seed makes the same data\n"
+    "import    reads a task's official files: an archive or the directory it unpacks to\n"
+    "show      prints counts, lengths, labels and ids, or one example\n"
+    "verify    checks every token, label and checksum, and recomputes labels where that is "
+    "possible\n";
 
 static bool want_words(const Options *o, int n, const char *form, Err *err) {
     if (o->nwords == n) return true;
@@ -306,48 +244,53 @@ static bool run_verify(Options *o, Err *err) {
 
 typedef struct Command {
     const char *name;
+    unsigned verb;
     bool (*run)(Options *o, Err *err);
-    bool of_task; /* takes the task's own options too */
-    unsigned options;
-    const char *shared; /* an option of tasks that it takes without a task */
 } Command;
 
 static const Command commands[] = {
-    {"generate", run_generate, true,
-     BIT(OPT_OUT) | BIT(OPT_SEED) | BIT(OPT_TRAIN) | BIT(OPT_VAL) | BIT(OPT_TEST) |
-         BIT(OPT_THREADS),
-     NULL},
-    {"import", run_import, true, BIT(OPT_OUT) | BIT(OPT_SEED), NULL},
-    {"show", run_show, false, BIT(OPT_INDEX), "png"},
-    {"verify", run_verify, false, 0, NULL},
+    {"generate", GENERATE, run_generate},
+    {"import", IMPORT, run_import},
+    {"show", SHOW, run_show},
+    {"verify", VERIFY, run_verify},
 };
 
-static bool run(Options *o, Err *err) {
-    const Command *c = NULL;
-    if (o->nwords == 0)
-        return err_set(err, EX_USAGE, "expected generate, import, show or verify" TRY_HELP);
+static const Command *find_command(const Options *o, Err *err) {
+    const char *name = o->nwords > 0 ? o->words[0] : "";
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(o->words[0], commands[i].name) == 0) c = &commands[i];
-    if (!c)
-        return err_set(err, EX_USAGE, "%s: expected generate, import, show or verify" TRY_HELP,
-                       o->words[0]);
-    for (const struct option *l = fixed_options; l->val >= OPT_OUT; l++)
-        if (o->given & ~c->options & BIT(l->val))
-            return err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name, l->name);
-    for (int i = 0; i < o->request.nsettings; i++) {
-        const char *name = o->request.settings[i].name;
-        if (c->of_task || (c->shared && strcmp(c->shared, name) == 0)) continue;
-        return err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name, name);
+        if (!strcmp(name, commands[i].name)) return &commands[i];
+    err_set(err, EX_USAGE, "%s%sexpected generate, import, show or verify" TRY_HELP, name,
+            o->nwords > 0 ? ": " : "");
+    return NULL;
+}
+
+static const Command *parse(Options *o, int argc, char **argv, Err *err) {
+    Option list[OPTIONS_MAX + 1];
+    CommandLine line;
+    list_options(list);
+    const Program program = {"cast_data", usage, list, .more = print_tasks};
+    if (!option_parse(&line, o, &program, argc, argv, err)) return NULL;
+    o->words = line.words;
+    o->nwords = line.nwords;
+    if (o->nwords > 3) {
+        err_set(err, EX_USAGE, "'%s' is one argument too many" TRY_HELP, o->words[3]);
+        return NULL;
     }
-    lanes_open(o->threads);
-    return c->run(o, err);
+    const Command *c = find_command(o, err);
+    for (int i = 0; c && list[i].name; i++) {
+        if (!(line.given >> i & 1) || list[i].verbs & c->verb) continue;
+        err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name, list[i].name);
+        return NULL;
+    }
+    return c;
 }
 
 int main(int argc, char **argv) {
     Options o = {.request = {.seed = TASK_SEED}, .index = -1};
-    bool done = false;
     Err err;
     stop_ignore_write_signals();
-    const bool ok = parse_options(&o, argc, argv, &done, &err) && (done || run(&o, &err));
-    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_data", &err);
+    const Command *c = parse(&o, argc, argv, &err);
+    if (c) lanes_open(o.threads);
+    const bool ok = c && c->run(&o, &err) && err_check_stdout(&err);
+    return ok ? EXIT_SUCCESS : err_report("cast_data", &err);
 }

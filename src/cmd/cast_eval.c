@@ -1,5 +1,4 @@
 /* cast_eval: how a trained model does on a split, as it is or with another attention swapped in. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +6,6 @@
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "core/option.h"
-#include "core/version.h"
 #include "train/assess.h"
 #include "train/stop.h"
 
@@ -20,67 +18,42 @@ typedef struct Options {
     int threads;
 } Options;
 
-static const char usage[] =
+#define AT(field) offsetof(Options, field)
+static const Option options[] = {
+    {"split", OPTION_WORD, AT(request.split), "SPLIT", "train, val or test [test]",
+     .words = split_names},
+    {"last", OPTION_FLAG, AT(request.last), NULL, "of a RUN: last.safetensors [best.safetensors]"},
+    {"predict", OPTION_TEXT, AT(predict), "FILE",
+     "also writes CSV: index (as in cast_viz),label,predicted and each class's probability"},
+    {"json", OPTION_FLAG, AT(json), NULL, "prints one JSON object"},
+    {"threads", OPTION_INT, AT(threads), "N", "changes the speed, not a bit [the physical cores]",
+     1, OPTION_MOST_THREADS},
+    {0},
+};
+
+static const Program program = {
+    "cast_eval",
     "usage: cast_eval RUN|CHECKPOINT [key=value ...] [--split SPLIT] [--last] [--predict FILE]\n"
-    "                 [--json] [--threads N]\n"
-    "\n"
+    "                 [--json] [--threads N]\n\n"
     "Accuracy and loss of a trained model on a split of its data, as cast_train measures them; "
-    "what is taken\n"
-    "for what; accuracy by length. RUN is a run's directory, CHECKPOINT one of the safetensors in "
-    "it.\n"
-    "\n"
+    "what is taken for what; accuracy by length. RUN is a run's directory, CHECKPOINT one of the "
+    "safetensors in it.\n\n"
     "key=value changes the config that it was trained under, where the weights allow it:\n"
-    "  data.dir=DIR                          other data of the task\n"
-    "  model.attention.type=full             exact attention with the weights of a CAST run\n"
-    "  model.attention.mechanism=sa_topk, model.attention.cluster_size=200, "
-    "model.attention.attention_fn=laplace,\n"
-    "  model.attention.summaries=false, model.attention.intra=false\n"
-    "\n"
-    "  --split SPLIT   train, val or test                                   [test]\n"
-    "  --last          of a RUN: last.safetensors                           [best.safetensors]\n"
-    "  --predict FILE  also writes CSV: index (as in cast_viz),label,predicted and each class's\n"
-    "                  probability\n"
-    "  --json          prints one JSON object\n"
-    "  --threads N     changes the speed, not a bit                         [the physical cores]\n"
-    "  -h, --help      this text\n"
-    "  --version       the version\n";
+    "  data.dir=DIR                other data of the task\n"
+    "  model.attention.type=full   exact attention with the weights of a CAST run\n"
+    "  model.attention.mechanism=sa_topk, model.attention.cluster_size=200,\n"
+    "  model.attention.attention_fn=laplace, model.attention.summaries=false,\n"
+    "  model.attention.intra=false\n",
+    options,
+};
 
-enum { OPT_SPLIT = 256, OPT_LAST, OPT_PREDICT, OPT_JSON, OPT_THREADS, OPT_VERSION };
-
-static bool take_option(Options *o, int c, const char *text, char *const *argv, Err *err) {
-    switch (c) {
-    case OPT_SPLIT: return option_word("split", text, split_names, SPLITS, &o->request.split, err);
-    case OPT_LAST: o->request.last = true; return true;
-    case OPT_PREDICT: o->predict = text; return true;
-    case OPT_JSON: o->json = true; return true;
-    case OPT_THREADS: return option_int("threads", text, 1, OPTION_MOST_THREADS, &o->threads, err);
-    default: return option_wrong("cast_eval", c, argv, optind, err);
-    }
-}
-
-/* Sets *done when --help or --version was all that was wanted. */
-static bool parse(Options *o, int argc, char **argv, bool *done, Err *err) {
-    static const struct option longs[] = {
-        {"split", required_argument, NULL, OPT_SPLIT},
-        {"last", no_argument, NULL, OPT_LAST},
-        {"predict", required_argument, NULL, OPT_PREDICT},
-        {"json", no_argument, NULL, OPT_JSON},
-        {"threads", required_argument, NULL, OPT_THREADS},
-        {"version", no_argument, NULL, OPT_VERSION},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
-        if (c == 'h') fputs(usage, stdout);
-        if (c == OPT_VERSION) puts("cast_eval " CAST_VERSION);
-        if ((*done = c == 'h' || c == OPT_VERSION)) return true;
-        if (!take_option(o, c, optarg, argv, err)) return false;
-    }
-    if (optind == argc) return err_set(err, EX_USAGE, "which RUN or CHECKPOINT?" TRY_HELP);
-    o->request.place = argv[optind];
-    o->request.overrides = argv + optind + 1;
-    o->request.noverrides = argc - optind - 1;
+static bool parse(Options *o, int argc, char **argv, Err *err) {
+    CommandLine line;
+    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
+    if (line.nwords == 0) return err_set(err, EX_USAGE, "which RUN or CHECKPOINT?" TRY_HELP);
+    o->request.place = line.words[0];
+    o->request.overrides = line.words + 1;
+    o->request.noverrides = line.nwords - 1;
     return true;
 }
 
@@ -103,7 +76,6 @@ static bool eval(const Options *o, Err *err) {
 int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST};
     Err err = {0};
-    bool done = false;
-    const bool ok = parse(&o, argc, argv, &done, &err) && (done || eval(&o, &err));
-    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_eval", &err);
+    const bool ok = parse(&o, argc, argv, &err) && eval(&o, &err) && err_check_stdout(&err);
+    return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

@@ -1,11 +1,9 @@
 /* cast_report: tables, curves and pages of runs. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/option.h"
-#include "core/version.h"
 #include "report/curve_plot.h"
 #include "report/page.h"
 #include "report/papers.h"
@@ -14,40 +12,6 @@
 #include "train/stop.h"
 
 #define TRY_HELP "; 'cast_report --help' says more"
-
-static const char usage[] =
-    "usage: cast_report RUN... [--format md|latex|csv] [--papers] [--each]\n"
-    "       cast_report RUN... --plot FILE.svg|FILE.png [--what loss|accuracy|clusters] [--x "
-    "AXIS]\n"
-    "       cast_report RUN... --html FILE\n"
-    "       cast_report BENCH... --what length [--plot FILE.svg|FILE.png]\n"
-    "\n"
-    "Reports on training runs. RUN is a run's directory, or a directory of them, one level or two. "
-    "Runs that differ\n"
-    "in nothing but their seed are one row, or one line with a band; columns are the config's keys "
-    "that differ. What\n"
-    "is no run, or cannot be read, is told and left out. BENCH is a file that "
-    "'cast_bench CONFIG --lengths N,M\n"
-    "--mechanisms A,B --json' printed, or a CSV with its names.\n"
-    "\n"
-    "  --format F   the table on standard output: md, latex (booktabs) or csv  [md]\n"
-    "  --papers     published accuracies by task, and ours of each mechanism, of best and last "
-    "weights, instead\n"
-    "  --each       each run by itself, by its name\n"
-    "  --plot FILE  a plot instead of the table, drawn by gnuplot (Debian: gnuplot-nox)\n"
-    "  --what W     of what: loss, accuracy (training as lines, validation as points), clusters "
-    "(test accuracy\n"
-    "               over their number) or length (speed and memory, of BENCH)  [loss]\n"
-    "  --x AXIS     loss and accuracy over steps, time or tokens  [steps]\n"
-    "  --band B     around the mean of several runs: range (least to most) or sd  [range]\n"
-    "  --keep       keeps what gnuplot was given, as FILE.gnuplot\n"
-    "  --html FILE  a page of its own: table, curves, pictures (viz*.png, viz*.html), configs, "
-    "environments\n"
-    "  -h, --help   this text\n"
-    "  --version    the version\n"
-    "\n"
-    "A table is printed as well as a plot or page where --format, or --papers beside --plot, asks "
-    "for it.\n";
 
 typedef enum What { WHAT_LOSS, WHAT_ACCURACY, WHAT_CLUSTERS, WHAT_LENGTH } What;
 
@@ -59,35 +23,62 @@ typedef struct Options {
     int npaths;
 } Options;
 
-static const char *const formats[] = {"md", "latex", "csv"};
-static const char *const whats[] = {"loss", "accuracy", "clusters", "length"};
-static const char *const axes[] = {"steps", "time", "tokens"};
-static const char *const bands[] = {"range", "sd"};
+static const char *const formats[] = {"md", "latex", "csv", NULL};
+static const char *const whats[] = {"loss", "accuracy", "clusters", "length", NULL};
+static const char *const axes[] = {"steps", "time", "tokens", NULL};
+static const char *const bands[] = {"range", "sd", NULL};
 
-/* The place of the option's value among an array of words. */
-#define WORD(option, words, out)                                                                   \
-    option_word(option, optarg, words, (int)(sizeof(words) / sizeof *(words)), out, err)
-
-static bool take_file(const char *option, const char **file, Err *err) {
-    if (*file) return err_set(err, EX_USAGE, "--%s is given twice" TRY_HELP, option);
-    *file = optarg;
+static bool take_file(void *value, const char *name, const char *text, Err *err) {
+    const char **file = value;
+    if (*file) return err_set(err, EX_USAGE, "--%s is given twice" TRY_HELP, name);
+    *file = text;
     return true;
 }
 
-static bool take_option(Options *o, int c, char *const *argv, Err *err) {
-    switch (c) {
-    case 'f': return WORD("format", formats, &o->format);
-    case 'w': return WORD("what", whats, &o->what);
-    case 'x': return WORD("x", axes, &o->axis);
-    case 'b': return WORD("band", bands, &o->band);
-    case 'p': return take_file("plot", &o->plot, err) && plot_check_path(optarg, err);
-    case 'H': return take_file("html", &o->html, err);
-    case 'P': o->papers = true; return true;
-    case 'e': o->each = true; return true;
-    case 'k': o->keep = true; return true;
-    default: return option_wrong("cast_report", c, argv, optind, err);
-    }
+static bool take_plot(void *value, const char *name, const char *text, Err *err) {
+    return take_file(value, name, text, err) && plot_check_path(text, err);
 }
+
+#define AT(field) offsetof(Options, field)
+static const Option options[] = {
+    {"format", OPTION_WORD, AT(format), "F",
+     "the table on standard output: md, latex (booktabs) or csv [md]", .words = formats},
+    {"papers", OPTION_FLAG, AT(papers), NULL,
+     "published accuracies by task, and ours of each mechanism, of best and last weights, instead"},
+    {"each", OPTION_FLAG, AT(each), NULL, "each run by itself, by its name"},
+    {"plot", OPTION_OWN, AT(plot), "FILE",
+     "a plot instead of the table, drawn by gnuplot (Debian: gnuplot-nox)", .take = take_plot},
+    {"what", OPTION_WORD, AT(what), "W",
+     "of what: loss, accuracy (training as lines, validation as points), clusters (test accuracy "
+     "over their number) or length (speed and memory, of BENCH) [loss]",
+     .words = whats},
+    {"x", OPTION_WORD, AT(axis), "AXIS", "loss and accuracy over steps, time or tokens [steps]",
+     .words = axes},
+    {"band", OPTION_WORD, AT(band), "B",
+     "around the mean of several runs: range (least to most) or sd [range]", .words = bands},
+    {"keep", OPTION_FLAG, AT(keep), NULL, "keeps what gnuplot was given, as FILE.gnuplot"},
+    {"html", OPTION_OWN, AT(html), "FILE",
+     "a page of its own: table, curves, pictures (viz*.png, viz*.html), configs, environments",
+     .take = take_file},
+    {0},
+};
+
+static const Program program = {
+    "cast_report",
+    "usage: cast_report RUN... [--format md|latex|csv] [--papers] [--each]\n"
+    "       cast_report RUN... --plot FILE.svg|FILE.png [--what loss|accuracy|clusters] [--x "
+    "AXIS]\n"
+    "       cast_report RUN... --html FILE\n"
+    "       cast_report BENCH... --what length [--plot FILE.svg|FILE.png]\n\n"
+    "Reports on training runs. RUN is a run's directory, or a directory of them, one level or two. "
+    "Runs that differ in nothing but their seed are one row, or one line with a band; columns are "
+    "the config's keys that differ. What is no run, or cannot be read, is told and left out. BENCH "
+    "is a file that 'cast_bench CONFIG --lengths N,M --mechanisms A,B --json' printed, or a CSV "
+    "with its names.\n",
+    options,
+    "A table is printed as well as a plot or page where --format, or --papers beside --plot, asks "
+    "for it.\n",
+};
 
 /* What was asked for must be of use. */
 static bool check(const Options *o, Err *err) {
@@ -110,22 +101,11 @@ static bool check(const Options *o, Err *err) {
     return true;
 }
 
-/* Sets *done when --help or --version was all that was wanted. */
-static bool parse(Options *o, int argc, char **argv, bool *done, Err *err) {
-    static const struct option longs[] = {
-        {"format", 1, NULL, 'f'},  {"what", 1, NULL, 'w'}, {"x", 1, NULL, 'x'},
-        {"band", 1, NULL, 'b'},    {"plot", 1, NULL, 'p'}, {"html", 1, NULL, 'H'},
-        {"papers", 0, NULL, 'P'},  {"each", 0, NULL, 'e'}, {"keep", 0, NULL, 'k'},
-        {"version", 0, NULL, 'v'}, {"help", 0, NULL, 'h'}, {0}};
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
-        if (c == 'h') fputs(usage, stdout);
-        if (c == 'v') puts("cast_report " CAST_VERSION);
-        if ((*done = c == 'h' || c == 'v')) return true;
-        if (!take_option(o, c, argv, err)) return false;
-    }
-    o->paths = argv + optind;
-    o->npaths = argc - optind;
+static bool parse(Options *o, int argc, char **argv, Err *err) {
+    CommandLine line;
+    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
+    o->paths = line.words;
+    o->npaths = line.nwords;
     return check(o, err);
 }
 
@@ -210,9 +190,9 @@ static bool report_lengths(const Options *o, Err *err) {
 int main(int argc, char **argv) {
     Err err = {0};
     Options o = {.format = -1, .what = -1, .axis = -1, .band = -1};
-    bool done = false;
     stop_ignore_write_signals();
-    bool ok = parse(&o, argc, argv, &done, &err);
-    if (ok && !done) ok = o.what == WHAT_LENGTH ? report_lengths(&o, &err) : report_runs(&o, &err);
-    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_report", &err);
+    const bool ok = parse(&o, argc, argv, &err) &&
+                    (o.what == WHAT_LENGTH ? report_lengths : report_runs)(&o, &err) &&
+                    err_check_stdout(&err);
+    return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

@@ -1,15 +1,14 @@
 /* cast_step CONFIG --weights W --batch B --out O: one forward and backward pass in the open, file
  * to file, so that any other framework can be held against this one. Files are safetensors; the
  * contract is in --help. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/gemm.h"
 #include "core/option.h"
-#include "core/version.h"
 #include "model/engine.h"
+#include "model/taps.h"
 #include "optim/schedule.h"
 #include "train/config.h"
 #include "train/stop.h"
@@ -17,63 +16,52 @@
 typedef struct Options {
     const char *config, *weights, *batch, *out, *weights_out;
     bool init;
-    uint64_t seed;
+    uint64_t seed; /* of --init */
     int steps, threads;
     char *const *overrides;
     int noverrides;
 } Options;
 
-static const char usage[] =
-    "usage: cast_step CONFIG [key=value ...] --weights W --batch B [--out O] [--steps n "
-    "--weights-out W]\n"
-    "       cast_step CONFIG [key=value ...] --init SEED --weights-out W\n"
-    "\n"
-    "One forward and backward pass of CONFIG's model (no dropout), or n updates on the same "
-    "batch.\n"
-    "\n"
-    "  --weights W      weights: a tensor for every parameter, F32 or F64\n"
-    "  --batch B        tokens I32 [B,N] ([B,2,N] for pairs), lengths I32 [B] ([B,2]), labels I32 "
-    "[B]\n"
-    "  --out O          logits [B,classes], loss [1], grad.<parameter>, and for cast "
-    "clusters.<block> I32 [B,C,k]\n"
-    "                   ([B,2,C,k] for pairs; -1: an empty slot)\n"
-    "  --steps n        apply n updates of CONFIG's optimiser first, as training would\n"
-    "  --init SEED      write initial weights drawn from SEED\n"
-    "  --weights-out W  where weights go after --steps or --init\n"
-    "  --threads n      [the physical cores]\n"
-    "  --help  --version\n";
-
-static bool take_option(Options *o, int c, char *const *argv, Err *err) {
-    switch (c) {
-    case 'w': o->weights = optarg; return true;
-    case 'b': o->batch = optarg; return true;
-    case 'o': o->out = optarg; return true;
-    case 'W': o->weights_out = optarg; return true;
-    case 'i': o->init = true; return option_seed("init", optarg, &o->seed, err);
-    case 's': return option_int("steps", optarg, 1, INT_MAX, &o->steps, err);
-    case 't': return option_int("threads", optarg, 1, OPTION_MOST_THREADS, &o->threads, err);
-    default: return option_wrong("cast_step", c, argv, optind, err);
-    }
+static bool take_init(void *options, const char *name, const char *text, Err *err) {
+    Options *o = options;
+    o->init = true;
+    return option_seed(name, text, &o->seed, err);
 }
 
-/* Sets *done when --help or --version was all that was wanted. */
-static bool parse(Options *o, int argc, char **argv, bool *done, Err *err) {
-    static const struct option longs[] = {{"weights", 1, NULL, 'w'}, {"batch", 1, NULL, 'b'},
-                                          {"out", 1, NULL, 'o'},     {"weights-out", 1, NULL, 'W'},
-                                          {"init", 1, NULL, 'i'},    {"steps", 1, NULL, 's'},
-                                          {"threads", 1, NULL, 't'}, {"help", 0, NULL, 'h'},
-                                          {"version", 0, NULL, 'v'}, {0}};
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
-        if (c == 'h') fputs(usage, stdout);
-        if (c == 'v') puts("cast_step " CAST_VERSION);
-        if ((*done = c == 'h' || c == 'v')) return true;
-        if (!take_option(o, c, argv, err)) return false;
-    }
-    if (optind >= argc) return err_set(err, EX_USAGE, "which CONFIG? See cast_step --help");
-    o->config = argv[optind];
-    o->overrides = argv + optind + 1;
-    o->noverrides = argc - optind - 1;
+#define AT(field) offsetof(Options, field)
+static const Option options[] = {
+    {"weights", OPTION_TEXT, AT(weights), "W", "weights: a tensor for every parameter, F32 or F64"},
+    {"batch", OPTION_TEXT, AT(batch), "B",
+     "tokens I32 [B,N] ([B,2,N] for pairs), lengths I32 [B] ([B,2]), labels I32 [B]"},
+    {"out", OPTION_TEXT, AT(out), "O",
+     "logits [B,classes], loss [1], grad.<parameter>, and what attention chose: clusters.<block> "
+     "I32 [B,C,k] (-1: an empty slot), groups.<block> and groups_key.<block> I32 [B,h,rounds,N] "
+     "(-1: in none); of pairs [B,2,...]"},
+    {"steps", OPTION_INT, AT(steps), "n",
+     "apply n updates of CONFIG's optimiser first, as training would", 1, INT_MAX},
+    {"init", OPTION_OWN, 0, "SEED", "write initial weights drawn from SEED", .take = take_init},
+    {"weights-out", OPTION_TEXT, AT(weights_out), "W", "where weights go after --steps or --init"},
+    {"threads", OPTION_INT, AT(threads), "n", "[the physical cores]", 1, OPTION_MOST_THREADS},
+    {0},
+};
+
+static const Program program = {
+    "cast_step",
+    "usage: cast_step CONFIG [key=value ...] --weights W --batch B [--out O] [--steps n "
+    "--weights-out W]\n"
+    "       cast_step CONFIG [key=value ...] --init SEED --weights-out W\n\n"
+    "One forward and backward pass of CONFIG's model (no dropout), or n updates on the same "
+    "batch.\n",
+    options,
+};
+
+static bool parse(Options *o, int argc, char **argv, Err *err) {
+    CommandLine line;
+    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
+    if (line.nwords == 0) return err_set(err, EX_USAGE, "which CONFIG? See cast_step --help");
+    o->config = line.words[0];
+    o->overrides = line.words + 1;
+    o->noverrides = line.nwords - 1;
     if (!o->init && (!o->weights || !o->batch))
         return err_set(err, EX_USAGE,
                        "--weights and --batch are needed, or --init; see cast_step --help");
@@ -156,8 +144,7 @@ typedef struct Step {
     Batch batch;
     double *loss;
     real *logits;
-    AttnTap *taps;
-    int *clusters, C, k; /* (depth,B,per,C,k) */
+    Taps taps;
 } Step;
 
 static void place(Step *s, Arena *a) {
@@ -169,17 +156,14 @@ static void place(Step *s, Arena *a) {
     s->logits = arena_reals(a, B * (size_t)s->c->model.task.classes);
 }
 
-static void place_taps(Step *s) {
-    const Model *m = &s->c->model;
-    if (!m->mech->clusters) return;
-    m->mech->clusters(m->attn, &s->C, &s->k);
-    const size_t docs = (size_t)(s->batch.B * s->batch.per), depth = (size_t)m->conf.depth;
-    const size_t slots = (size_t)s->C * (size_t)s->k;
-    s->clusters = mem_alloc(docs * depth * slots, sizeof *s->clusters);
-    s->taps = mem_alloc(docs * depth, sizeof *s->taps);
-    for (size_t i = 0; i < docs; i++)
-        for (size_t l = 0; l < depth; l++)
-            s->taps[i * depth + l].clusters = s->clusters + (l * docs + i) * slots;
+/* Of the longest document. */
+static int most_tokens(const Step *s) {
+    int most = 0;
+    for (int i = 0; i < s->batch.B * s->batch.per; i++) {
+        const int n = s->batch.samples[i / s->batch.per].length[i % s->batch.per];
+        most = n > most ? n : most;
+    }
+    return model_tokens(&s->c->model, most);
 }
 
 static double pass(Step *s) {
@@ -189,7 +173,7 @@ static double pass(Step *s) {
     engine_weights(&s->engine, s->w);
     engine_begin_update(&s->engine);
     const Outcome out = {.loss = s->loss, .logits = s->logits};
-    engine_step(&s->engine, s->batch.samples, B, 1.0 / B, rng_key(0), s->grads, &out, s->taps);
+    engine_step(&s->engine, s->batch.samples, B, 1.0 / B, rng_key(0), s->grads, &out, s->taps.tap);
     for (int i = 0; i < B; i++) loss += s->loss[i];
     return loss / B;
 }
@@ -207,25 +191,14 @@ static void updates(Step *s, int n) {
 
 static bool write_results(Step *s, const char *path, Err *err) {
     const Model *m = &s->c->model;
-    const size_t most = (size_t)(m->params.count + m->conf.depth + 2);
+    const size_t most = (size_t)(m->params.count + 3 * m->conf.depth + 2);
     StTensor *t = mem_alloc(most, sizeof *t);
     char(*names)[96] = mem_alloc(most, sizeof *names);
     real loss = (real)pass(s);
     int n = params_tensors(&m->params, s->grads, "grad.", PARAM_TRAINED, t, names);
     t[n++] = st_real_tensor("logits", s->logits, 2, (int64_t[]){s->batch.B, m->task.classes});
     t[n++] = st_real_tensor("loss", &loss, 1, (int64_t[]){1});
-    const size_t slots = (size_t)(s->batch.B * s->batch.per * s->C) * (size_t)s->k;
-    for (int l = 0; l < m->conf.depth && s->taps; l++) {
-        StTensor c = {.name = names[n],
-                      .dtype = DT_I32,
-                      .ndim = 3,
-                      .shape = {s->batch.B, s->C, s->k},
-                      .data = s->clusters + (size_t)l * slots,
-                      .bytes = slots * sizeof(int)};
-        if (s->batch.per == 2) c.ndim = 4, c.shape[1] = 2, c.shape[2] = s->C, c.shape[3] = s->k;
-        snprintf(names[n], sizeof names[n], "clusters.%d", l);
-        t[n++] = c;
-    }
+    n += taps_tensors(&s->taps, m, t + n, names + n);
     bool ok = st_write(path, t, n, NULL, 0, err);
     mem_free(t);
     mem_free(names);
@@ -270,7 +243,7 @@ static bool run(const Config *c, const Options *o, Err *err) {
     }
     if (ok) {
         place(&s, &s.memory);
-        place_taps(&s);
+        taps_open(&s.taps, &c->model, s.batch.B * s.batch.per, most_tokens(&s), false);
         ok = read_weights(&c->model, s.w, o->weights, err) &&
              engine_open(&s.engine, &c->model, s.batch.B, c->train.lanes, true, err);
     }
@@ -280,8 +253,7 @@ static bool run(const Config *c, const Options *o, Err *err) {
     engine_close(&s.engine);
     arena_close(&s.memory);
     mem_free(s.batch.samples);
-    mem_free(s.taps);
-    mem_free(s.clusters);
+    taps_close(&s.taps);
     st_close(&f);
     return ok;
 }
@@ -290,15 +262,15 @@ int main(int argc, char **argv) {
     Err err = {0};
     Options o = {0};
     Config c = {0};
-    bool done = false;
     stop_ignore_write_signals();
-    bool ok = parse(&o, argc, argv, &done, &err);
-    if (ok && !done) {
+    bool ok = parse(&o, argc, argv, &err);
+    if (ok) {
         lanes_open(o.threads);
         gemm_open();
         ok = config_load(&c, o.config, o.overrides, o.noverrides, &err);
+        if (ok) c.model.conf.dropout = 0;
     }
-    if (ok && !done) ok = o.init ? init_weights(&c, &o, &err) : run(&c, &o, &err);
+    ok = ok && (o.init ? init_weights : run)(&c, &o, &err) && err_check_stdout(&err);
     config_free(&c);
-    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_step", &err);
+    return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

@@ -1,5 +1,4 @@
 /* cast_train: trains a config's model on its task. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,76 +21,47 @@ typedef struct Options {
     int noverrides;
 } Options;
 
-static const char usage[] =
+enum { MOST_UPDATES = 2000000000 };
+
+#define AT(field) offsetof(Options, field)
+static const Option options[] = {
+    {"out", OPTION_TEXT, AT(out), "DIR",
+     "the run's directory [runs/<CONFIG's name>[-<hash of key=value ...>]]"},
+    {"threads", OPTION_INT, AT(threads), "N",
+     "changes the speed, not a bit [OMP_NUM_THREADS, else the physical cores]", 1,
+     OPTION_MOST_THREADS},
+    {"stop-at", OPTION_INT, AT(request.stop_at), "S",
+     "stop after update S, saved; the schedule stays that of the whole run", 1, MOST_UPDATES},
+    {"dry-run", OPTION_FLAG, AT(request.dry_run), NULL,
+     "print parameters, memory, work and data, and touch nothing"},
+    {0},
+};
+
+static const Program program = {
+    "cast_train",
     "usage: cast_train CONFIG [key=value ...] [--out DIR] [--threads N] [--stop-at S] [--dry-run]\n"
     "\n"
     "Trains the model of CONFIG, a JSON file, on its task; any key can be set by key=value. Data "
-    "that can be\n"
-    "generated is generated first. A run lives in a directory; where that holds a checkpoint of "
-    "the same config,\n"
-    "the run goes on from there. SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGUSR1 save and stop, with "
-    "exit status 75;\n"
-    "the same command goes on, with the same bits as if it had not been stopped.\n"
-    "\n"
-    "  --out DIR       the run's directory            [runs/<CONFIG's name>[-<hash of key=value "
-    "...>]]\n"
-    "  --threads N     changes the speed, not a bit   [OMP_NUM_THREADS, else the physical cores]\n"
-    "  --stop-at S     stop after update S, saved; the schedule stays that of the whole run\n"
-    "  --dry-run       print parameters, memory, work and data, and touch nothing\n"
-    "  -h, --help      this text\n"
-    "  --version       the version\n"
-    "\n"
+    "that can be generated is generated first. A run lives in a directory; where that holds a "
+    "checkpoint of the same config, the run goes on from there. SIGINT (Ctrl-C), SIGTERM, SIGHUP "
+    "and SIGUSR1 save and stop, with exit status 75; the same command goes on, with the same bits "
+    "as if it had not been stopped.\n",
+    options,
     "In the progress line: updates made and to make, ep epochs, loss and acc accuracy of training "
-    "(means of the\n"
-    "last train.log_every updates and those before), lr learning rate, |g| norm of the gradients, "
-    "examples and\n"
-    "tokens a second, useful floating-point operations a second and what share that is of the "
-    "measured peak of\n"
-    "the threads, time left.\n"
-    "\n"
-    "keys, with what they may be and their defaults:\n";
-
-static void print_help(void) {
-    fputs(usage, stdout);
-    config_help(stdout);
-}
-
-enum { OPT_OUT = 256, OPT_THREADS, OPT_STOP_AT, OPT_DRY_RUN, OPT_VERSION };
-
-static const struct option long_options[] = {
-    {"out", required_argument, NULL, OPT_OUT},
-    {"threads", required_argument, NULL, OPT_THREADS},
-    {"stop-at", required_argument, NULL, OPT_STOP_AT},
-    {"dry-run", no_argument, NULL, OPT_DRY_RUN},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    "(means of the last train.log_every updates and those before), lr learning rate, |g| norm of "
+    "the gradients, examples and tokens a second, useful floating-point operations a second and "
+    "what share that is of the measured peak of the threads, time left.\n\n"
+    "keys, with what they may be and their defaults:\n",
+    config_help,
 };
-enum { MOST_UPDATES = 2000000000 };
 
-static bool take_option(Options *o, int option, const char *text, char *const *argv, Err *err) {
-    switch (option) {
-    case OPT_OUT: o->out = text; return true;
-    case OPT_DRY_RUN: o->request.dry_run = true; return true;
-    case OPT_THREADS: return option_int("threads", text, 1, OPTION_MOST_THREADS, &o->threads, err);
-    case OPT_STOP_AT: return option_int("stop-at", text, 1, MOST_UPDATES, &o->request.stop_at, err);
-    default: return option_wrong("cast_train", option, argv, optind, err);
-    }
-}
-
-/* Sets *done when --help or --version was all that was wanted. */
-static bool parse(Options *o, int argc, char **argv, bool *done, Err *err) {
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
-        if (c == 'h') print_help();
-        if (c == OPT_VERSION) puts("cast_train " CAST_VERSION);
-        if ((*done = c == 'h' || c == OPT_VERSION)) return true;
-        if (!take_option(o, c, optarg, argv, err)) return false;
-    }
-    if (optind == argc) return err_set(err, EX_USAGE, "which CONFIG?" TRY_HELP);
-    o->config = argv[optind];
-    o->overrides = argv + optind + 1;
-    o->noverrides = argc - optind - 1;
+static bool parse(Options *o, int argc, char **argv, Err *err) {
+    CommandLine line;
+    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
+    if (line.nwords == 0) return err_set(err, EX_USAGE, "which CONFIG?" TRY_HELP);
+    o->config = line.words[0];
+    o->overrides = line.words + 1;
+    o->noverrides = line.nwords - 1;
     return true;
 }
 
@@ -139,13 +109,10 @@ int main(int argc, char **argv) {
     Options o = {0};
     Err err = {0};
     TrainEnd end = TRAIN_DONE;
-    bool done = false;
     char *command = option_command(argc, argv), *rest = without_stop_at(argc, argv);
     o.request.command = command;
-    bool ok = parse(&o, argc, argv, &done, &err);
-    if (ok && !done) ok = train(&o, &end, &err);
-    if (ok && done) ok = err_check_stdout(&err);
-    const int status = ok ? EXIT_SUCCESS : err_report("cast_train", &err);
+    const bool ok = parse(&o, argc, argv, &err) && train(&o, &end, &err);
+    const int status = ok ? EXIT_SUCCESS : err_report(program.name, &err);
     if (status == EX_TEMPFAIL) log_info("to go on: %s", command);
     if (ok && end == TRAIN_STOPPED) log_info("to go on: %s", rest);
     mem_free(command);

@@ -1,5 +1,4 @@
 /* cast_viz: what the clusters of a trained CAST model hold, as pictures and as figures. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,6 @@
 #include "core/lanes.h"
 #include "core/log.h"
 #include "core/option.h"
-#include "core/version.h"
 #include "train/stop.h"
 #include "viz/cluster_stats.h"
 #include "viz/viz_print.h"
@@ -17,7 +15,7 @@
 
 #define TRY_HELP "; 'cast_viz --help' says more"
 
-enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER, COLOURS };
+enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 
 typedef struct Options {
     TrainedRequest request;
@@ -26,88 +24,49 @@ typedef struct Options {
     bool stats, json;
 } Options;
 
-static const char usage[] =
+static const char *const colour_names[] = {"auto", "always", "never", NULL};
+
+#define AT(field) offsetof(Options, field)
+static const Option options[] = {
+    {"split", OPTION_WORD, AT(request.split), "SPLIT", "train, val or test [test]",
+     .words = split_names},
+    {"index", OPTION_INT, AT(index), "I", "the example to show, from 0", 0, INT_MAX},
+    {"layer", OPTION_INT, AT(layer), "L", "this layer alone, from 0 as in blocks.0 [all]", 0,
+     INT_MAX},
+    {"out", OPTION_TEXT, AT(out), "DIR",
+     "where the files go [the RUN's directory; of a CHECKPOINT, here]"},
+    {"color", OPTION_WORD, AT(colour), "WHEN",
+     "auto, always or never: colours on the terminal [auto; NO_COLOR is heeded]",
+     .words = colour_names},
+    {"stats", OPTION_FLAG, AT(stats), NULL, "figures over a split"},
+    {"limit", OPTION_INT, AT(limit), "N", "of its first N examples [all]", 1, INT_MAX},
+    {"json", OPTION_FLAG, AT(json), NULL, "the figures as one JSON object"},
+    {"last", OPTION_FLAG, AT(request.last), NULL, "of a RUN: last.safetensors [best.safetensors]"},
+    {"threads", OPTION_INT, AT(threads), "N", "changes the speed, not a bit [the physical cores]",
+     1, OPTION_MOST_THREADS},
+    {0},
+};
+
+static const Program program = {
+    "cast_viz",
     "usage: cast_viz RUN|CHECKPOINT [key=value ...] --index I [--split SPLIT] [--layer L] [--out "
     "DIR]\n"
-    "       cast_viz RUN|CHECKPOINT [key=value ...] --stats [--split SPLIT] [--limit N] [--json]\n"
-    "\n"
+    "       cast_viz RUN|CHECKPOINT [key=value ...] --stats [--split SPLIT] [--limit N] "
+    "[--json]\n\n"
     "Which tokens the clusters of a trained CAST model hold. RUN is a run's directory, CHECKPOINT "
-    "one of the\n"
-    "safetensors in it; key=value changes its config, as in cast_eval.\n"
-    "\n"
+    "one of the safetensors in it; key=value changes its config, as in cast_eval.\n\n"
     "--index I shows one example. Of a picture it writes, for each layer,\n"
     "    viz-<I>-layer<L>-clusters.png  tokens in their clusters' colours, and each cluster by "
     "itself\n"
     "    viz-<I>-layer<L>-affinity.png  the affinity A_g of every token to each cluster\n"
     "and of a text viz-<I>.html and its affinities. On the terminal it prints the clusters too.\n"
     "--stats prints, for each layer and over a whole split: sizes of clusters, tokens in none and "
-    "in several,\n"
-    "entropy of the affinities, cosine similarity of the surrogate tokens, compactness in the "
-    "plane or along\n"
-    "the text.\n"
-    "\n"
-    "  --split SPLIT   train, val or test                                   [test]\n"
-    "  --index I       the example to show, from 0\n"
-    "  --layer L       this layer alone, from 0 as in blocks.0              [all]\n"
-    "  --out DIR       where the files go         [the RUN's directory; of a CHECKPOINT, here]\n"
-    "  --color WHEN    auto, always or never: colours on the terminal       [auto; NO_COLOR is "
-    "heeded]\n"
-    "  --stats         figures over a split\n"
-    "  --limit N       of its first N examples                              [all]\n"
-    "  --json          the figures as one JSON object\n"
-    "  --last          of a RUN: last.safetensors                           [best.safetensors]\n"
-    "  --threads N     changes the speed, not a bit                         [the physical cores]\n"
-    "  -h, --help      this text\n"
-    "  --version       the version\n";
-
-enum {
-    OPT_SPLIT = 256,
-    OPT_INDEX,
-    OPT_LAYER,
-    OPT_OUT,
-    OPT_COLOUR,
-    OPT_STATS,
-    OPT_LIMIT,
-    OPT_JSON,
-    OPT_LAST,
-    OPT_THREADS,
-    OPT_VERSION
+    "in several, entropy of the affinities, cosine similarity of the surrogate tokens, compactness "
+    "in the plane or along the text.\n",
+    options,
 };
-static const struct option long_options[] = {
-    {"split", required_argument, NULL, OPT_SPLIT},
-    {"index", required_argument, NULL, OPT_INDEX},
-    {"layer", required_argument, NULL, OPT_LAYER},
-    {"out", required_argument, NULL, OPT_OUT},
-    {"color", required_argument, NULL, OPT_COLOUR},
-    {"stats", no_argument, NULL, OPT_STATS},
-    {"limit", required_argument, NULL, OPT_LIMIT},
-    {"json", no_argument, NULL, OPT_JSON},
-    {"last", no_argument, NULL, OPT_LAST},
-    {"threads", required_argument, NULL, OPT_THREADS},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static bool take_option(Options *o, int c, const char *text, char *const *argv, Err *err) {
-    static const char *const colours[COLOURS] = {"auto", "always", "never"};
-    switch (c) {
-    case OPT_SPLIT: return option_word("split", text, split_names, SPLITS, &o->request.split, err);
-    case OPT_INDEX: return option_int("index", text, 0, INT_MAX, &o->index, err);
-    case OPT_LAYER: return option_int("layer", text, 0, INT_MAX, &o->layer, err);
-    case OPT_OUT: o->out = text; return true;
-    case OPT_COLOUR: return option_word("color", text, colours, COLOURS, &o->colour, err);
-    case OPT_STATS: o->stats = true; return true;
-    case OPT_LIMIT: return option_int("limit", text, 1, INT_MAX, &o->limit, err);
-    case OPT_JSON: o->json = true; return true;
-    case OPT_LAST: o->request.last = true; return true;
-    case OPT_THREADS: return option_int("threads", text, 1, OPTION_MOST_THREADS, &o->threads, err);
-    default: return option_wrong("cast_viz", c, argv, optind, err);
-    }
-}
 
 static bool check_options(const Options *o, Err *err) {
-    if (!o->request.place) return err_set(err, EX_USAGE, "which RUN or CHECKPOINT?" TRY_HELP);
     if (o->stats ? o->index >= 0 : o->index < 0)
         return err_set(err, EX_USAGE, "either --index I or --stats" TRY_HELP);
     if (o->stats && (o->out || o->layer >= 0))
@@ -117,18 +76,13 @@ static bool check_options(const Options *o, Err *err) {
     return true;
 }
 
-/* Sets *done when --help or --version was all that was wanted. */
-static bool parse(Options *o, int argc, char **argv, bool *done, Err *err) {
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
-        if (c == 'h') fputs(usage, stdout);
-        if (c == OPT_VERSION) puts("cast_viz " CAST_VERSION);
-        if ((*done = c == 'h' || c == OPT_VERSION)) return true;
-        if (!take_option(o, c, optarg, argv, err)) return false;
-    }
-    if (optind < argc) o->request.place = argv[optind++];
-    o->request.overrides = argv + optind;
-    o->request.noverrides = argc - optind;
+static bool parse(Options *o, int argc, char **argv, Err *err) {
+    CommandLine line;
+    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
+    if (line.nwords == 0) return err_set(err, EX_USAGE, "which RUN or CHECKPOINT?" TRY_HELP);
+    o->request.place = line.words[0];
+    o->request.overrides = line.words + 1;
+    o->request.noverrides = line.nwords - 1;
     return check_options(o, err);
 }
 
@@ -175,7 +129,6 @@ static bool viz(Options *o, Err *err) {
 int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST, .index = -1, .layer = -1};
     Err err = {0};
-    bool done = false;
-    const bool ok = parse(&o, argc, argv, &done, &err) && (done || viz(&o, &err));
-    return ok && err_check_stdout(&err) ? EXIT_SUCCESS : err_report("cast_viz", &err);
+    const bool ok = parse(&o, argc, argv, &err) && viz(&o, &err) && err_check_stdout(&err);
+    return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

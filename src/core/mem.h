@@ -32,6 +32,10 @@ void *arena_take(Arena *a, size_t count, size_t size);
 
 static inline real *arena_reals(Arena *a, size_t n) { return arena_take(a, n, sizeof(real)); }
 static inline int *arena_ints(Arena *a, size_t n) { return arena_take(a, n, sizeof(int)); }
+/* An arena of that many bytes within it. */
+static inline Arena arena_part(Arena *a, size_t bytes) {
+    return (Arena){arena_take(a, bytes, 1), 0, bytes};
+}
 
 /* a * b and a + b for sizes that come from files: false on overflow, *out untouched. */
 static inline bool size_mul(size_t a, size_t b, size_t *out) {

@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/version.h"
+
+enum { MOST_OPTIONS = 64, COLUMNS = 100, OPT_HELP = 'h', OPT_VERSION = 256, OPT_FIRST };
+
+/* ---- values ---- */
+
 bool option_int(const char *option, const char *text, int least, int most, int *out, Err *err) {
     char *end;
     errno = 0;
@@ -41,35 +47,136 @@ bool option_real(const char *option, const char *text, double *out, Err *err) {
     return true;
 }
 
-bool option_word(const char *option, const char *text, const char *const *words, int count,
-                 int *out, Err *err) {
+/* One of `words`: its place among them. */
+static bool take_word(const char *option, const char *text, const char *const *words, int *out,
+                      Err *err) {
     char list[256] = "";
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; words[i]; i++) {
         if (!strcmp(words[i], text)) {
             *out = i;
             return true;
         }
         const size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, "%s%s", i ? (i + 1 < count ? ", " : " or ") : "",
+        snprintf(list + n, sizeof list - n, "%s%s", i ? (words[i + 1] ? ", " : " or ") : "",
                  words[i]);
     }
     return err_set(err, EX_USAGE, "--%s: expected %s, got '%.60s'", option, list, text);
 }
 
+static bool take(void *out, const Option *o, const char *text, Err *err) {
+    void *at = (char *)out + o->offset;
+    switch (o->kind) {
+    case OPTION_FLAG: *(bool *)at = true; return true;
+    case OPTION_TEXT: *(const char **)at = text; return true;
+    case OPTION_INT: return option_int(o->name, text, o->least, o->most, at, err);
+    case OPTION_SEED: return option_seed(o->name, text, at, err);
+    case OPTION_REAL: return option_real(o->name, text, at, err);
+    case OPTION_WORD: return take_word(o->name, text, o->words, at, err);
+    case OPTION_OWN: return o->take(at, o->name, text, err);
+    }
+    return false;
+}
+
+/* ---- --help ---- */
+
+/* Prints the lines of `text`, the first from column `at` on, broken at spaces before COLUMNS; what
+ * is broken off starts at column `indent`. */
+static void print_filled(FILE *f, const char *text, int at, int indent) {
+    while (*text) {
+        const int line = (int)strcspn(text, "\n");
+        int n = line;
+        if (at + line > COLUMNS)
+            for (n = COLUMNS - at; n > 0 && text[n] != ' ';) n--;
+        if (n == 0) n = line;
+        fprintf(f, "%.*s\n", n, text);
+        at = text[n] == ' ' ? indent : 0;
+        text += n + (text[n] != '\0');
+        fprintf(f, "%*s", at, "");
+    }
+}
+
+static void print_option(FILE *f, const char *form, const char *help, int width) {
+    print_filled(f, help, fprintf(f, "  %-*s  ", width, form), width + 4);
+}
+
+static void option_form(char *buf, size_t size, const Option *o) {
+    snprintf(buf, size, "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+}
+
+static void print_help(FILE *f, const Program *p) {
+    char form[64];
+    int width = (int)strlen("-h, --help");
+    for (const Option *o = p->options; o->name; o++) {
+        option_form(form, sizeof form, o);
+        if (o->help && (int)strlen(form) > width) width = (int)strlen(form);
+    }
+    print_filled(f, p->usage, 0, 0);
+    fputc('\n', f);
+    for (const Option *o = p->options; o->name; o++) {
+        option_form(form, sizeof form, o);
+        if (o->help) print_option(f, form, o->help, width);
+    }
+    print_option(f, "-h, --help", "this text", width);
+    print_option(f, "--version", "the version", width);
+    if (p->notes || p->more) fputc('\n', f);
+    if (p->notes) print_filled(f, p->notes, 0, 0);
+    if (p->more) p->more(f);
+}
+
+_Noreturn static void leave(const Program *p) {
+    Err err;
+    exit(err_check_stdout(&err) ? EXIT_SUCCESS : err_report(p->name, &err));
+}
+
+/* ---- the command line ---- */
+
+static void list_options(struct option longs[MOST_OPTIONS + 3], const Option *options) {
+    int n = 0;
+    longs[n++] = (struct option){"help", no_argument, NULL, OPT_HELP};
+    longs[n++] = (struct option){"version", no_argument, NULL, OPT_VERSION};
+    for (const Option *o = options; o->name; o++) {
+        REQUIRE(o - options < MOST_OPTIONS, "more than %d options", MOST_OPTIONS);
+        longs[n++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
+                                     OPT_FIRST + (int)(o - options)};
+    }
+    longs[n] = (struct option){0};
+}
+
 /* Of a word of several letters behind one dash ("-plot") getopt takes the letters one by one, and
  * goes on to the next word after the last only. */
-static const char *wrong_word(char *const *argv, int optind_now) {
-    const char *last = argv[optind_now - 1], *now = argv[optind_now];
+static const char *wrong_word(char *const *argv) {
+    const char *last = argv[optind - 1], *now = argv[optind];
     const bool within = optopt && now && now[0] == '-' && now[1] && now[1] != '-' &&
                         !(last[0] == '-' && last[strlen(last) - 1] == optopt);
     return within ? now : last;
 }
 
-bool option_wrong(const char *program, int c, char *const *argv, int optind_now, Err *err) {
+/* For getopt_long's ':' (a value is missing) and '?' (no such option). */
+static bool wrong(const char *program, int c, char *const *argv, Err *err) {
     return err_set(err, EX_USAGE, "%s: %s; '%s --help' says more",
-                   c == ':' ? argv[optind_now - 1] : wrong_word(argv, optind_now),
+                   c == ':' ? argv[optind - 1] : wrong_word(argv),
                    c == ':' ? "a value is missing" : "no such option", program);
 }
+
+bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char **argv, Err *err) {
+    struct option longs[MOST_OPTIONS + 3];
+    list_options(longs, p->options);
+    *line = (CommandLine){0};
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
+        if (c == ':' || c == '?') return wrong(p->name, c, argv, err);
+        if (c == OPT_HELP) print_help(stdout, p);
+        if (c == OPT_VERSION) printf("%s " CAST_VERSION "\n", p->name);
+        if (c == OPT_HELP || c == OPT_VERSION) leave(p);
+        if (!take(out, &p->options[c - OPT_FIRST], optarg, err)) return false;
+        line->given |= (uint64_t)1 << (c - OPT_FIRST);
+    }
+    line->words = argv + optind;
+    line->nwords = argc - optind;
+    return true;
+}
+
+/* ---- as a shell reads it ---- */
 
 void option_print_word(FILE *f, const char *word) {
     static const char plain[] =

@@ -5,7 +5,8 @@
 enum {
     PARAM_TRAINED = 1, /* has a gradient; others are running statistics or frozen */
     PARAM_DECAYED = 2, /* weight decay applies */
-    PARAM_MATRIX = 4   /* a transposed copy is kept: (rows,cols) as (cols,rows) */
+    PARAM_MATRIX = 4,  /* a transposed copy is kept: (rows,cols) as (cols,rows) */
+    PARAM_DRAWN = 8    /* drawn once, never trained: other weights may lack it */
 };
 
 typedef enum InitKind { INIT_CONST, INIT_NORMAL, INIT_XAVIER } InitKind;

@@ -2,6 +2,6 @@
 #ifndef CORE_VERSION_H
 #define CORE_VERSION_H
 
-#define CAST_VERSION "0.1.0"
+#define CAST_VERSION "0.2.0"
 
 #endif

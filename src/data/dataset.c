@@ -13,7 +13,7 @@
 #define FORMAT "cast-dataset-1"
 enum { VOCAB_MAX = 32768, CLASSES_MAX = 1 << 20, SCAN = 1 << 12 };
 
-const char *const split_names[SPLITS] = {"train", "val", "test"};
+const char *const split_names[SPLITS + 1] = {"train", "val", "test", NULL};
 
 bool dataset_file(char buf[FILE_PATH_MAX], const char *dir, const char *name, Err *err) {
     return snprintf(buf, FILE_PATH_MAX, "%s/%s", dir, name) < FILE_PATH_MAX ||

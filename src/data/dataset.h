@@ -28,7 +28,7 @@ typedef struct Dataset {
 } Dataset;
 
 enum { SPLIT_TRAIN, SPLIT_VAL, SPLIT_TEST, SPLITS };
-extern const char *const split_names[SPLITS]; /* "train", "val", "test" */
+extern const char *const split_names[SPLITS + 1]; /* "train", "val", "test", NULL */
 
 /* buf = dir/name, and dir/<split>.safetensors; one that does not fit is an error (EX_USAGE). */
 bool dataset_file(char buf[FILE_PATH_MAX], const char *dir, const char *name, Err *err);

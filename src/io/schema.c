@@ -31,6 +31,12 @@ static void words_split(Words *w, const char *spaced) {
     }
 }
 
+static void words_of_choices(Words *w, const ConfigKey *k) {
+    words_split(w, k->choices);
+    for (const char *word; k->choice && (word = k->choice(w->n)); w->word[w->n++] = word)
+        REQUIRE(w->n < WORDS_MAX, "more than %d words", WORDS_MAX);
+}
+
 static int words_index(const Words *w, const char *word) {
     for (int i = 0; i < w->n; i++)
         if (strcmp(w->word[i], word) == 0) return i;
@@ -45,12 +51,12 @@ static void words_of_keys(Words *w, const ConfigKey *keys, const char *skip) {
     }
 }
 
-/* The words with ", " between them. */
-static void words_join(const Words *w, char *buf, size_t size) {
+/* The words with ", " between them; NULL behind the last. */
+static void words_join(const char *const *words, char *buf, size_t size) {
     size_t used = 0;
     *buf = '\0';
-    for (int i = 0; i < w->n && used < size; i++)
-        used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "", w->word[i]);
+    for (int i = 0; words[i] && used < size; i++)
+        used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "", words[i]);
 }
 
 const char *schema_word(const char *choices, int index, char *buf, size_t size) {
@@ -125,7 +131,7 @@ static size_t describe_range(const ConfigKey *k, char *buf, size_t size) {
 static void describe(const ConfigKey *k, char buf[TEXT_SIZE]) {
     Words w;
     size_t used = 0;
-    words_split(&w, k->choices);
+    words_of_choices(&w, k);
     switch (k->type) {
     case KEY_INT:
     case KEY_REAL: describe_range(k, buf, TEXT_SIZE); return;
@@ -139,7 +145,7 @@ static void describe(const ConfigKey *k, char buf[TEXT_SIZE]) {
         /* fall through */
     case KEY_CHOICE:
         if (w.n > 1) used += (size_t)snprintf(buf + used, TEXT_SIZE - used, "one of ");
-        words_join(&w, buf + used, TEXT_SIZE - used);
+        words_join(w.word, buf + used, TEXT_SIZE - used);
     }
 }
 
@@ -172,7 +178,7 @@ static bool store_int(int *out, const ConfigKey *k, const cJSON *v) {
 static bool store_word(int *out, const ConfigKey *k, const cJSON *v) {
     if (!cJSON_IsString(v)) return false;
     Words w;
-    words_split(&w, k->choices);
+    words_of_choices(&w, k);
     int index = words_index(&w, v->valuestring);
     if (index < 0) return false;
     *out = k->type == KEY_SIZE ? -1 - index : index;
@@ -227,7 +233,7 @@ static bool unknown_key(const char *where, const char *prefix, const char *name,
         err_set(err, EX_CONFIG, "%s: key '%s' is unknown; did you mean '%s'?", where, key, other);
         return err_blame(err, key);
     }
-    words_join(known, all, sizeof all);
+    words_join(known->word, all, sizeof all);
     err_set(err, EX_CONFIG, "%s: key '%s' is unknown; %s%s", where, key,
             all[0] ? "the keys here are " : "there are none here", all);
     return err_blame(err, key);
@@ -237,7 +243,7 @@ static bool bad_value(const char *where, const char *key, const ConfigKey *k, co
                       Err *err) {
     char allowed[TEXT_SIZE], got[NAME_SIZE];
     Words w;
-    words_split(&w, k->choices);
+    words_of_choices(&w, k);
     const char *nearest = cJSON_IsString(v) ? schema_nearest(v->valuestring, w.word) : NULL;
     describe(k, allowed);
     show(v, got);
@@ -259,8 +265,8 @@ static bool read_key(void *out, const ConfigKey *k, const cJSON *v, const char *
     return err_set(err, EX_CONFIG, "%s: key '%s' is missing; it must be %s", where, key, allowed);
 }
 
-bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char *where,
-                 const char *prefix, const char *skip, Err *err) {
+bool schema_check(const ConfigKey *keys, const cJSON *obj, const char *where, const char *prefix,
+                  const char *skip, Err *err) {
     Words known;
     char got[NAME_SIZE];
     words_of_keys(&known, keys, skip);
@@ -272,11 +278,23 @@ bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char 
     for (const cJSON *v = obj ? obj->child : NULL; v; v = v->next)
         if (words_index(&known, v->string) < 0)
             return unknown_key(where, prefix, v->string, &known, err);
+    return true;
+}
+
+bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char *where,
+                 const char *prefix, const char *skip, Err *err) {
+    if (!schema_check(keys, obj, where, prefix, skip, err)) return false;
     for (const ConfigKey *k = keys; k->name; k++) {
         const cJSON *v = cJSON_GetObjectItemCaseSensitive(obj, k->name);
         if (!read_key(out, k, v, where, prefix, err)) return false;
     }
     return true;
+}
+
+const ConfigKey *schema_find(const ConfigKey *keys, const char *name) {
+    for (; keys->name; keys++)
+        if (!strcmp(keys->name, name)) return keys;
+    return NULL;
 }
 
 cJSON *schema_complete(const ConfigKey *keys, cJSON *root, const char *section) {
@@ -291,8 +309,9 @@ cJSON *schema_complete(const ConfigKey *keys, cJSON *root, const char *section) 
 
 /* The word that the value of a KEY_CHOICE or KEY_SIZE stands for; NULL where it is a number. */
 static const char *word_of(const ConfigKey *k, int value, char *buf, size_t size) {
-    if (k->type == KEY_CHOICE) return schema_word(k->choices, value, buf, size);
-    return value < 0 ? schema_word(k->choices, -1 - value, buf, size) : NULL;
+    const int index = k->type == KEY_CHOICE ? value : -1 - value;
+    if (index < 0) return NULL;
+    return k->choice ? k->choice(index) : schema_word(k->choices, index, buf, size);
 }
 
 void schema_write(const void *in, const ConfigKey *keys, cJSON *obj) {
@@ -329,11 +348,8 @@ void schema_help(FILE *f, const ConfigKey *keys, const char *prefix) {
 bool schema_not_among(const char *where, const char *key, const char *got, const char *const *words,
                       Err *err) {
     const char *near = schema_nearest(got, words);
-    char list[512] = "";
-    for (int i = 0; words[i]; i++) {
-        const size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", words[i]);
-    }
+    char list[TEXT_SIZE];
+    words_join(words, list, sizeof list);
     err_set(err, EX_CONFIG, "%s: key '%s' must be one of %s, got \"%s\"%s%s%s", where, key, list,
             got, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     return err_blame(err, key);

@@ -27,6 +27,8 @@ typedef struct ConfigKey {
     double min, max;      /* KEY_INT, KEY_REAL, KEY_SIZE: inclusive range */
     const char *choices;  /* KEY_CHOICE, KEY_SIZE: words separated by spaces */
     const char *help;
+    const char *(*choice)(int index); /* instead of `choices`: a table's words, then NULL */
+    unsigned flags;                   /* what the owner says of the key; nothing here reads them */
 } ConfigKey;
 /* A table ends with a row whose name is NULL. */
 
@@ -37,6 +39,13 @@ typedef struct ConfigKey {
  * spaces, may be NULL). */
 bool schema_read(void *out, const ConfigKey *keys, const cJSON *obj, const char *where,
                  const char *prefix, const char *skip, Err *err);
+
+/* The part of that which looks at the names alone: `obj` is an object, and knows no other key. */
+bool schema_check(const ConfigKey *keys, const cJSON *obj, const char *where, const char *prefix,
+                  const char *skip, Err *err);
+
+/* The row of that name; NULL: there is none. */
+const ConfigKey *schema_find(const ConfigKey *keys, const char *name);
 
 /* Adds to the object `section` of `root`, made where there is none, each key that it lacks, with
  * its default. Returns the section; NULL: it is no object. */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "attention/layer.h"
+#include "core/log.h"
 #include "model/normalize.h"
 #include "ops/dropout.h"
 #include "ops/embed.h"
@@ -10,18 +12,14 @@
 #include "ops/vmath.h"
 
 enum { TILE = 256 };
-enum { PLACE_EMBEDDING, PLACE_ATTENTION, PLACE_FEED_FORWARD, PLACE_MECHANISM };
+enum { PLACE_EMBEDDING, PLACE_ATTENTION, PLACE_FEED_FORWARD };
 
 /* ---- memory ---- */
 
 static int largest(int a, int b) { return a > b ? a : b; }
 
-/* Batch norm has a whole batch's activations in memory. Of narrow rows q, k and v are made again
- * sooner than fetched from there (6 % of a step of width 32 is gained, 0 of 64, 7 lost of 128); to
- * make f again costs nothing on two cores and saves a seventh of the memory. */
-static bool keeps_products(const Model *m) { return m->conf.norm != NORM_BATCH || m->conf.d >= 64; }
-
-/* Nor does it keep embeddings, whose tables are small; that saves a twelfth. */
+/* Of a whole batch's activations, which batch norm has in memory, embeddings are a twelfth, and
+ * their tables are small. */
 static bool keeps_embedding(const Model *m) { return m->conf.norm != NORM_BATCH; }
 
 void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
@@ -33,7 +31,7 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
     doc->rstd = arena_take(a, (size_t)m->nnorms, sizeof *doc->rstd);
     doc->blocks = arena_take(a, (size_t)m->conf.depth, sizeof *doc->blocks);
     const bool measuring = !a->base;
-    const AttnLayer attn = {.mech = m->mech, .self = m->attn, .d = m->conf.d};
+    const size_t saved = attn_needs(m->mech, m->attn, N).saved.used;
     for (int i = 0; i < streams; i++) {
         real *s = i > 0 || keeps_embedding(m) ? arena_reals(a, n * d) : NULL;
         if (!measuring) doc->stream[i] = s;
@@ -43,9 +41,8 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
         if (!measuring) doc->mean[i] = mean, doc->rstd[i] = rstd;
     }
     for (int i = 0; i < m->conf.depth; i++) {
-        BlockActs b = {0};
-        attn_acts_place(&b.attn, a, &attn, N, keeps_products(m));
-        b.f = keeps_products(m) ? arena_reals(a, n * (size_t)m->conf.d_ff) : NULL;
+        BlockActs b = {.attn = arena_part(a, saved)};
+        b.f = model_keeps_products(m) ? arena_reals(a, n * (size_t)m->conf.d_ff) : NULL;
         if (!measuring) doc->blocks[i] = b;
     }
     doc->grad = arena_reals(a, n * d);
@@ -57,21 +54,29 @@ void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
     const size_t d = (size_t)m->conf.d;
     const int embedded = fold_applies(m) ? 0 : m->conf.d_emb;
     const size_t wide = (size_t)largest(largest(m->conf.d_ff, embedded), m->conf.d) * TILE;
-    const AttnLayer attn = {.mech = m->mech, .self = m->attn, .d = m->conf.d};
+    const size_t rows = (size_t)m->max_tokens * d;
+    const AttnMemory attn = attn_needs(m->mech, m->attn, m->max_tokens);
     for (int i = 0; i < 2; i++) t->wide[i] = arena_reals(a, wide);
     for (int i = 0; i < 2; i++) t->narrow[i] = arena_reals(a, TILE * d);
-    attn_scratch_place(&t->attn, a, &attn, m->max_tokens, keeps_products(m));
-    t->embedding = keeps_embedding(m) ? NULL : arena_reals(a, (size_t)m->max_tokens * d);
-    t->x = t->attn.dx;
-    t->dnorm = t->attn.x;
+    t->x = arena_reals(a, rows);
+    t->dx = arena_reals(a, rows);
+    t->dy = m->conf.dropout > 0 ? arena_reals(a, rows) : NULL;
+    t->embedding = keeps_embedding(m) ? NULL : arena_reals(a, rows);
+    t->attn = arena_part(a, attn.scratch.used);
+    t->job = arena_part(a, attn.job.used);
 }
 
 /* ---- the map of segments ---- */
 
-/* The sublayer of a segment: 2 i attention, 2 i + 1 feed-forward of block i; -1: none. */
-static int sublayer_of(const Model *m, int segment) {
-    int j = m->conf.pre_norm ? segment - 1 : segment;
-    return j < 2 * m->conf.depth ? j : -1;
+SegmentPart segment_part(const Model *m, int segment) {
+    const int sublayer = m->conf.pre_norm ? segment - 1 : segment;
+    if (segment == m->nsegments - 1) return PART_POOLING;
+    return sublayer < 0 ? PART_EMBEDDING : sublayer % 2 ? PART_FEED_FORWARD : PART_ATTENTION;
+}
+
+/* The block of a segment with attention or feed-forward. */
+static int block_of(const Model *m, int segment) {
+    return (m->conf.pre_norm ? segment - 1 : segment) / 2;
 }
 
 /* The stream that a segment starts from: the input of its norm. */
@@ -226,74 +231,57 @@ static const real *residual_backward(const Pass *p, const Doc *doc, int layer, c
     return to;
 }
 
-static AttnLinear projection(const Pass *p, const LinearAt *at, real *dw) {
-    return (AttnLinear){p->w + at->w, p->wt + at->w, p->w + at->b, dw ? dw + at->w : NULL,
-                        dw ? dw + at->b : NULL};
-}
-
-AttnLayer encoder_attention(const Pass *p, int layer, real *dw) {
-    const Model *m = p->m;
-    const BlockAt *at = &m->blocks[layer];
-    AttnLayer l = {.mech = m->mech,
-                   .self = m->attn,
-                   .d = m->conf.d,
-                   .q = projection(p, &at->q, dw),
-                   .k = projection(p, &at->k, dw),
-                   .v = projection(p, &at->v, dw),
-                   .o = projection(p, &at->o, dw)};
-    for (int i = 0; i < m->own; i++) {
-        l.own[i] = p->w + at->own[i];
-        l.down[i] = dw ? dw + at->own[i] : NULL;
+/* The mechanism's call on a document, with its gradients in dw (NULL in the forward pass). */
+static AttnCall attention_call(const Pass *p, const Doc *doc, const EncoderScratch *t, int layer,
+                               real *dw) {
+    const BlockAt *at = &p->m->blocks[layer];
+    AttnCall c = {.N = doc->N,
+                  .d = p->m->conf.d,
+                  .w = p->w,
+                  .dw = dw,
+                  .own = at->own,
+                  .memory = {doc->blocks[layer].attn, t->attn, t->job},
+                  .tap = doc->tap ? &doc->tap[layer] : NULL,
+                  .meter = doc->meter};
+    for (int i = 0; i < ATTN_PROJECTIONS; i++) {
+        const LinearAt *l = &at->attn[i];
+        if (!(p->m->mech->projections & ATTN_HAS(i))) continue;
+        c.proj[i] = (AttnLinear){p->w + l->w, p->wt + l->w, p->w + l->b, NULL, NULL};
+        if (dw) c.proj[i].dw = dw + l->w, c.proj[i].db = dw + l->b;
     }
-    return l;
+    return c;
 }
 
-/* Tokens' rows of the output, or of its gradient, as they come in the mechanism's order. */
-static void drop_token(const Pass *p, const Doc *doc, int layer, real *row, int token) {
-    drop(p, doc, PLACE_ATTENTION, layer, row, token, 1, p->m->conf.d);
+static void run_mechanism(const Model *m, void pass(const void *, const AttnCall *),
+                          const AttnCall *c) {
+    const double start = c->meter ? clock_seconds() : 0;
+    pass(m->attn, c);
+    if (c->meter) c->meter->seconds += clock_seconds() - start;
 }
 
-/* out = residual + dropout(y) for the tokens of n rows. */
-static void put_output(const Pass *p, const Doc *doc, int layer, real *out, const real *residual,
-                       real *y, const int *tokens, int n) {
+/* The input of attention: in memory of the stream, or made in t->x. */
+static const real *attention_input(NormRows *norm, const Pass *p, const Doc *doc,
+                                   const EncoderScratch *t, int segment) {
     const int d = p->m->conf.d;
-    for (int j = 0; j < n; j++, y += d) {
-        const size_t at = (size_t)tokens[j] * (size_t)d;
-        const real *base = residual + at;
-        drop_token(p, doc, layer, y, tokens[j]);
-        EACH_VEC(i, left, d,
-                 vec_store(out + at + i, vec_load(base + i, left) + vec_load(y + i, left), left));
-    }
+    FOR_TILES (r0, n, doc->N) sublayer_input(norm, p, doc, segment, r0, n, rows(t->x, r0, d));
+    return segment == 0 ? doc->stream[0] : t->x;
 }
-
-static void take_gradient(const Pass *p, const Doc *doc, int layer, real *dy, const int *tokens,
-                          int n) {
-    const int d = p->m->conf.d;
-    for (int j = 0; j < n; j++) {
-        vec_copy(dy + j * d, rows(doc->grad, tokens[j], d), d);
-        drop_token(p, doc, layer, dy + j * d, tokens[j]);
-    }
-}
-
-/* Calls for tiles of rows in the mechanism's order. */
-#define FOR_OUTPUT(r0, n, acts) for (int r0 = 0, n; (n = attn_rows(acts, r0, TILE)) > 0; r0 += n)
 
 static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, int layer) {
     const Model *m = p->m;
     const int d = m->conf.d;
-    const AttnLayer l = encoder_attention(p, layer, NULL);
-    AttnActs *a = &doc->blocks[layer].attn;
-    FOR_TILES (r0, n, doc->N)
-        sublayer_input(norm_forward, p, doc, segment, r0, n, rows(t->x, r0, d));
-    real *x = segment == 0 ? doc->stream[0] : t->x;
-    a->key = rng_fold(rng_fold(doc->key, PLACE_MECHANISM), (uint64_t)layer);
-    a->tap = doc->tap ? &doc->tap[layer] : NULL;
-    attn_layer_forward(&l, a, &t->attn, x);
-    const real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : x;
-    FOR_OUTPUT (r0, n, a) {
-        attn_layer_output(&l, a, t->narrow[0], r0, n);
-        put_output(p, doc, layer, output_of(m, doc, segment), residual, t->narrow[0], a->order + r0,
-                   n);
+    AttnCall c = attention_call(p, doc, t, layer, NULL);
+    c.X = attention_input(norm_forward, p, doc, t, segment);
+    c.Y = output_of(m, doc, segment);
+    if (c.tap) c.tap->digest = 0;
+    run_mechanism(m, m->mech->forward, &c);
+    const real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : c.X;
+    FOR_TILES (r0, n, doc->N) {
+        real *restrict y = rows(c.Y, r0, d);
+        const real *restrict x = residual + (size_t)r0 * (size_t)d;
+        drop(p, doc, PLACE_ATTENTION, layer, y, r0, n, d);
+#pragma omp simd
+        for (int i = 0; i < n * d; i++) y[i] += x[i];
     }
 }
 
@@ -322,35 +310,37 @@ static void feed_forward_forward(const Pass *p, Doc *doc, EncoderScratch *t, int
     }
 }
 
-/* After t->dnorm holds the gradient that the sublayer sends to its input, rows r0..r0+n-1: the
+/* After t->dx holds the gradient that the sublayer sends to its input, rows r0..r0+n-1: the
  * residual joins it in post-norm, and it goes back through the norm into doc->grad. */
 static void input_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, int r0, int n,
                            real *dw) {
     const Model *m = p->m;
     const int d = m->conf.d;
-    real *restrict grad = rows(doc->grad, r0, d), *restrict dnorm = rows(t->dnorm, r0, d);
+    real *restrict grad = rows(doc->grad, r0, d), *restrict dx = rows(t->dx, r0, d);
     if (!m->conf.pre_norm) {
 #pragma omp simd
-        for (int i = 0; i < n * d; i++) dnorm[i] += grad[i];
+        for (int i = 0; i < n * d; i++) dx[i] += grad[i];
         memset(grad, 0, (size_t)(n * d) * sizeof *grad);
     }
     if (segment > 0)
-        norm_backward(p, doc, segment - 1, grad, dnorm, rows(input_of(m, doc, segment), r0, d), r0,
-                      n, dw);
+        norm_backward(p, doc, segment - 1, grad, dx, rows(input_of(m, doc, segment), r0, d), r0, n,
+                      dw);
 }
 
 static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, int layer,
                                real *dw) {
-    const int d = p->m->conf.d, N = doc->N;
-    const AttnLayer l = encoder_attention(p, layer, dw);
-    const AttnActs *a = &doc->blocks[layer].attn;
-    FOR_OUTPUT (r0, n, a) {
-        take_gradient(p, doc, layer, t->narrow[0], a->order + r0, n);
-        attn_layer_output_backward(&l, a, &t->attn, t->narrow[0], r0, n);
+    const Model *m = p->m;
+    const int d = m->conf.d, N = doc->N;
+    AttnCall c = attention_call(p, doc, t, layer, dw);
+    c.X = attention_input(norm_again, p, doc, t, segment);
+    c.dY = doc->grad;
+    c.dX = t->dx;
+    if (p->dropout > 0) {
+        c.dY = memcpy(t->dy, doc->grad, (size_t)(N * d) * sizeof *t->dy);
+        drop(p, doc, PLACE_ATTENTION, layer, t->dy, 0, N, d);
     }
-    FOR_TILES (r0, n, N) sublayer_input(norm_again, p, doc, segment, r0, n, rows(t->x, r0, d));
-    attn_layer_backward(&l, a, &t->attn, segment == 0 ? doc->stream[0] : t->x);
-    for (int i = 0; i < N; i++) vec_copy(rows(t->dnorm, a->order[i], d), rows(t->attn.dx, i, d), d);
+    memset(t->dx, 0, (size_t)(N * d) * sizeof *t->dx);
+    run_mechanism(m, m->mech->backward, &c);
     FOR_TILES (r0, n, N) input_backward(p, doc, t, segment, r0, n, dw);
 }
 
@@ -368,7 +358,7 @@ static void feed_forward_backward(const Pass *p, Doc *doc, EncoderScratch *t, in
         vmath_gelu_grad(df, g, hidden_rows(p, doc, t, layer, x, r0, n, false), n * F);
         linear_backward_weight(dw + at->fc2.w, dw + at->fc2.b, dy, d, g, F, n, F, d);
         linear_backward_weight(dw + at->fc1.w, dw + at->fc1.b, df, F, x, d, n, d, F);
-        linear_backward_input(rows(t->dnorm, r0, d), d, df, F, p->w + at->fc1.w, false, n, d, F);
+        linear_backward_input(rows(t->dx, r0, d), d, df, F, p->w + at->fc1.w, false, n, d, F);
         input_backward(p, doc, t, segment, r0, n, dw);
     }
 }
@@ -384,16 +374,14 @@ static void pool_segment(const Pass *p, Doc *doc, EncoderScratch *t, int segment
 
 void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment) {
     embed(p, doc, t, segment, true);
-    if (segment == p->m->nsegments - 1) {
-        pool_segment(p, doc, t, segment);
-        return;
+    switch (segment_part(p->m, segment)) {
+    case PART_ATTENTION: attention_forward(p, doc, t, segment, block_of(p->m, segment)); break;
+    case PART_FEED_FORWARD:
+        feed_forward_forward(p, doc, t, segment, block_of(p->m, segment));
+        break;
+    case PART_POOLING: pool_segment(p, doc, t, segment); break;
+    case PART_EMBEDDING: break;
     }
-    int j = sublayer_of(p->m, segment);
-    if (j < 0) return;
-    if (j % 2 == 0)
-        attention_forward(p, doc, t, segment, j / 2);
-    else
-        feed_forward_forward(p, doc, t, segment, j / 2);
 }
 
 static void pool_segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment,
@@ -418,8 +406,10 @@ void segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, r
     embed(p, doc, t, segment, false);
     if (m->conf.norm == NORM_BATCH)
         norm_finish(p, segment, doc->grad, output_of(m, doc, segment), doc->N);
-    int j = sublayer_of(m, segment);
-    if (j >= 0 && j % 2 == 0) attention_backward(p, doc, t, segment, j / 2, dw);
-    if (j >= 0 && j % 2 == 1) feed_forward_backward(p, doc, t, segment, j / 2, dw);
-    if (segment == 0) embedding_backward(p, doc, t, m->conf.pre_norm ? doc->grad : t->dnorm, dw);
+    const SegmentPart part = segment_part(m, segment);
+    if (part == PART_ATTENTION)
+        attention_backward(p, doc, t, segment, block_of(m, segment), dw);
+    else if (part == PART_FEED_FORWARD)
+        feed_forward_backward(p, doc, t, segment, block_of(m, segment), dw);
+    if (segment == 0) embedding_backward(p, doc, t, m->conf.pre_norm ? doc->grad : t->dx, dw);
 }

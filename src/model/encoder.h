@@ -3,7 +3,6 @@
 #ifndef MODEL_ENCODER_H
 #define MODEL_ENCODER_H
 
-#include "attention/layer.h"
 #include "model/fold.h"
 
 /* Batch norm's statistics of the batch at hand, or the running ones in evaluation. */
@@ -24,16 +23,17 @@ typedef struct Pass {
 
 /* One block's activations. */
 typedef struct BlockActs {
-    AttnActs attn;
-    real *f; /* (N,d_ff) before gelu; NULL where it is made again */
+    Arena attn; /* what the mechanism saves */
+    real *f;    /* (N,d_ff) before gelu; NULL where it is made again */
 } BlockActs;
 
 /* A document's memory. */
 typedef struct Doc {
     int N;               /* tokens, cls counted */
     const int *ids;      /* its token ids, without cls */
-    RngKey key;          /* of its dropout masks and hashes */
+    RngKey key;          /* of its dropout masks */
     AttnTap *tap;        /* one a block, or NULL */
+    AttnMeter *meter;    /* or NULL */
     real **stream;       /* (2 depth + 1) x (N,d): the inputs of norms, and of the first sublayer;
                             with batch norm the first, the embedding, is a thread's */
     real **mean, **rstd; /* (nnorms) x (N): layer norm; scale norm keeps 1/|x| in rstd */
@@ -45,18 +45,22 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N);
 
 /* A thread's scratch. */
 typedef struct EncoderScratch {
-    real *x;         /* (N,d) a sublayer's input, in the tokens' order: the memory of attn.dx, until
-                        attn_layer_backward needs that */
-    real *dnorm;     /* (N,d) gradient of a norm's output: the memory of attn.x, with which
-                        attn_layer_backward is done by then */
+    real *x, *dx;    /* (N,d) a sublayer's input, and its gradient */
+    real *dy;        /* (N,d) the gradient of attention's output, where dropout changes it */
     real *embedding; /* (N,d) of documents that do not keep theirs */
     real *wide[2], *narrow[2]; /* tiles: of the widest layer, of width d */
-    AttnScratch attn;
+    Arena attn, job;           /* the mechanism's, and its jobs' */
 } EncoderScratch;
 void encoder_place(EncoderScratch *t, Arena *a, const Model *m);
 
-/* A block's attention, with its gradients in dw (NULL in the forward pass). */
-AttnLayer encoder_attention(const Pass *p, int layer, real *dw);
+/* What a segment computes, besides its norm. */
+typedef enum SegmentPart {
+    PART_EMBEDDING, /* alone */
+    PART_ATTENTION,
+    PART_FEED_FORWARD,
+    PART_POOLING
+} SegmentPart;
+SegmentPart segment_part(const Model *m, int segment);
 
 void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment);
 

@@ -164,7 +164,7 @@ static void place_docs(const Run *r, int sample, Doc *docs, Arena *memory) {
         doc_place(&docs[i], memory, m, model_tokens(m, s->length[i]));
         const size_t at = (size_t)sample * (size_t)m->task.per_example + (size_t)i;
         docs[i].ids = s->ids[i];
-        docs[i].key = rng_fold(rng_fold(r->key, (uint64_t)sample), (uint64_t)i);
+        docs[i].key = rng_fold(rng_fold(r->key, (uint64_t)s->number), (uint64_t)i);
         docs[i].tap = r->taps ? r->taps + at * (size_t)m->conf.depth : NULL;
     }
 }

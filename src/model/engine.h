@@ -17,6 +17,7 @@ typedef struct Sample {
     const int *ids[2]; /* tokens of each document, at most max_length are read */
     int length[2];
     int label;
+    int number; /* in its split: dropout masks follow the example, not its place in a batch */
 } Sample;
 
 /* What a batch gave, a sample; any may be NULL. */
@@ -64,9 +65,8 @@ size_t engine_bytes(const Model *m, int max_batch, int lanes, bool train);
 /* To be called when weights have changed: keeps the pointer, refreshes transposed copies. */
 void engine_weights(Engine *e, const real *w);
 
-/* Forward and backward: adds `scale` times the gradient of the sum of losses to grads. `key` drives
- * dropout. taps
- * ((B, per_example, depth)) may be NULL. */
+/* Forward and backward: adds `scale` times the gradient of the sum of losses to grads. `key`, the
+ * update's, drives dropout. taps (B,per_example,depth) may be NULL. */
 void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey key, real *grads,
                  const Outcome *out, AttnTap *taps);
 

@@ -38,8 +38,8 @@ typedef struct NormAt {
 } NormAt;
 
 typedef struct BlockAt {
-    LinearAt q, k, v, o, fc1, fc2;
-    size_t own[ATTN_PARAMS]; /* the mechanism's */
+    LinearAt attn[ATTN_PROJECTIONS], fc1, fc2;
+    size_t *own; /* (Model.own) the mechanism's */
 } BlockAt;
 
 typedef struct Model {
@@ -72,6 +72,13 @@ void model_write(const Model *m, cJSON *json);
 void model_complete(cJSON *config);
 /* Every key with type, default and help, all mechanisms' included. */
 void model_help(FILE *f);
+
+/* Whether the products of a document's sublayers are kept for the backward pass, which else makes
+ * them again. */
+bool model_keeps_products(const Model *m);
+
+/* How many projections a block has around its mechanism. */
+int model_projections(const Model *m);
 
 /* Useful floating-point operations of the forward pass on one document of `length` tokens: products
  * only, what the method needs, 2 for a multiply-add. The backward pass needs twice as many. */

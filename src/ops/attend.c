@@ -8,12 +8,11 @@
 #include "ops/vec.h"
 #include "ops/vmath.h"
 
-enum {
-    ROWS = 64,
-    KEYS = 256
-}; /* a tile of scores: 64 KB in float, half the second cache at most */
+/* A tile of scores: 64 KB in float, half the second cache at most. */
+enum { ROWS = ATTEND_ROWS, KEYS = 256 };
 
 static int min_int(int a, int b) { return a < b ? a : b; }
+static int max_int(int a, int b) { return a > b ? a : b; }
 static int padded(int n) { return (int)attend_padded(n); }
 
 /* Rows of a tile that spans `width` keys. */
@@ -28,76 +27,85 @@ static size_t tile_reals(int width) {
     return reals;
 }
 
-void attend_place(AttendPack *p, Arena *a, int n, int d, int e, bool backward, bool whole_rows) {
-    const size_t np = (size_t)padded(n), size = np * (size_t)d;
-    const size_t tile = tile_reals(backward && whole_rows ? padded(n) : KEYS);
-    *p = (AttendPack){.d = d, .e = e, .whole_rows = whole_rows};
-    p->q = arena_reals(a, size);
-    p->k = arena_reals(a, size);
-    p->v = arena_reals(a, size);
-    p->kt = arena_reals(a, size);
-    p->o = arena_reals(a, size);
-    p->tile = arena_reals(a, tile);
-    p->stats = arena_reals(a, 4 * ROWS);
+void attend_place(AttendPack *p, Arena *a, int n, int m, int d, int e, bool backward) {
+    const size_t queries = attend_padded(n) * (size_t)d, keys = attend_padded(m) * (size_t)d;
+    *p = (AttendPack){.d = d, .e = e, .band = ATTEND_ALL};
+    p->q = arena_reals(a, queries);
+    p->k = arena_reals(a, keys);
+    p->v = arena_reals(a, keys);
+    p->kt = arena_reals(a, keys);
     if (!backward) return;
-    p->vt = arena_reals(a, size);
-    p->go = arena_reals(a, size);
-    p->dq = arena_reals(a, size);
-    p->dk = arena_reals(a, size);
-    p->dv = arena_reals(a, size);
-    p->dtile = arena_reals(a, tile);
+    p->vt = arena_reals(a, keys);
+    p->go = arena_reals(a, queries);
+    p->dq = arena_reals(a, queries);
+    p->dk = arena_reals(a, keys);
+    p->dv = arena_reals(a, keys);
+}
+
+void attend_place_tiles(AttendTiles *t, Arena *a, int m, bool backward, bool whole_rows) {
+    const size_t tile = tile_reals(backward && whole_rows ? padded(m) : KEYS);
+    *t = (AttendTiles){.whole_rows = whole_rows};
+    t->tile = arena_reals(a, tile);
+    t->stats = arena_reals(a, 4 * ROWS);
+    if (backward) t->dtile = arena_reals(a, tile);
 }
 
 static inline void scaled(real *to, const real *from, real scale, int left) {
     vec_store(to, scale * vec_load(from, left), left);
 }
 
-static void gather(const AttendPack *p, real *restrict dst, const real *restrict src,
-                   const int *idx, real scale) {
-    const size_t d = (size_t)p->d;
-    for (int r = 0; r < p->n; r++) {
-        const real *row = src + (size_t)(idx ? idx[r] : r) * d;
-        EACH_VEC(i, left, p->d, scaled(dst + (size_t)r * d + i, row + i, scale, left));
+static void gather(real *restrict dst, const real *restrict src, const int *rows, real scale, int n,
+                   int width) {
+    const size_t d = (size_t)width, end = attend_padded(n);
+    for (int r = 0; r < n; r++) {
+        const real *row = src + (size_t)(rows ? rows[r] : r) * d;
+        EACH_VEC(i, left, width, scaled(dst + (size_t)r * d + i, row + i, scale, left));
     }
-    memset(dst + (size_t)p->n * d, 0, (size_t)(p->np - p->n) * d * sizeof *dst);
+    memset(dst + (size_t)n * d, 0, (end - (size_t)n) * d * sizeof *dst);
 }
 
-static void scatter(const AttendPack *p, real *restrict dst, const real *restrict src,
-                    const int *idx, real scale) {
-    const size_t d = (size_t)p->d;
-    for (int r = 0; r < p->n; r++) {
-        real *row = dst + (size_t)(idx ? idx[r] : r) * d;
-        EACH_VEC(i, left, p->d, vec_add_scaled(row + i, src + (size_t)r * d + i, scale, left));
+static void scatter(real *restrict dst, const real *restrict src, const int *rows, real scale,
+                    int n, int width) {
+    const size_t d = (size_t)width;
+    for (int r = 0; r < n; r++) {
+        real *row = dst + (size_t)(rows ? rows[r] : r) * d;
+        EACH_VEC(i, left, width, vec_add_scaled(row + i, src + (size_t)r * d + i, scale, left));
     }
 }
 
 static real inv_tau(const AttendPack *p) { return (real)(1 / sqrt((double)p->e)); }
 
-void attend_pack(AttendPack *p, const real *q, const real *k, const real *v, const int *idx,
-                 int n) {
+void attend_pack_queries(AttendPack *p, const real *q, const int *queries, int n) {
     p->n = n;
     p->np = padded(n);
-    gather(p, p->q, q, idx, inv_tau(p));
-    gather(p, p->k, k, idx, 1);
-    gather(p, p->v, v, idx, 1);
-    transpose(p->kt, p->np, p->k, p->d, p->np, p->d);
+    p->queries = queries;
+    gather(p->q, q, queries, inv_tau(p), n, p->d);
 }
 
-void attend_pack_backward(AttendPack *p, const real *go, const real *o, const int *idx) {
-    gather(p, p->go, go, idx, 1);
-    if (o) gather(p, p->o, o, idx, 1);
-    transpose(p->vt, p->np, p->v, p->d, p->np, p->d);
+void attend_pack_keys(AttendPack *p, const real *k, const real *v, const int *keys, int m) {
+    p->m = m;
+    p->mp = padded(m);
+    p->keys = keys;
+    gather(p->k, k, keys, 1, m, p->d);
+    gather(p->v, v, keys, 1, m, p->d);
+    transpose(p->kt, p->mp, p->k, p->d, p->mp, p->d);
+}
+
+void attend_pack_backward(AttendPack *p, const real *go) {
+    gather(p->go, go, p->queries, 1, p->n, p->d);
+    transpose(p->vt, p->mp, p->v, p->d, p->mp, p->d);
 }
 
 void attend_no_gradients(const AttendPack *p) {
-    real *const all[3] = {p->dq, p->dk, p->dv};
-    for (int i = 0; i < 3; i++) memset(all[i], 0, (size_t)p->np * (size_t)p->d * sizeof(real));
+    memset(p->dq, 0, (size_t)p->np * (size_t)p->d * sizeof *p->dq);
+    memset(p->dk, 0, (size_t)p->mp * (size_t)p->d * sizeof *p->dk);
+    memset(p->dv, 0, (size_t)p->mp * (size_t)p->d * sizeof *p->dv);
 }
 
-void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv, const int *idx) {
-    scatter(p, dq, p->dq, idx, inv_tau(p));
-    scatter(p, dk, p->dk, idx, 1);
-    scatter(p, dv, p->dv, idx, 1);
+void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv) {
+    scatter(dq, p->dq, p->queries, inv_tau(p), p->n, p->d);
+    scatter(dk, p->dk, p->keys, 1, p->m, p->d);
+    scatter(dv, p->dv, p->keys, 1, p->m, p->d);
 }
 
 /* Row r of a head's columns. */
@@ -105,25 +113,60 @@ static real *at(const AttendPack *p, real *x, int r, int head) {
     return x + (size_t)r * (size_t)p->d + (size_t)(head * p->e);
 }
 static const real *transposed(const AttendPack *p, const real *x, int key, int head) {
-    return x + (size_t)(head * p->e) * (size_t)p->np + (size_t)key;
+    return x + (size_t)(head * p->e) * (size_t)p->mp + (size_t)key;
 }
 
-/* A tile: rows r0.., keys j0..; `rows` and `keys` are real, rp and kp include the padding. */
+/* A tile: rows r0.., keys j0..; `rows` and `keys` are real, rp and kp include the padding. Its rows
+ * see keys from `first` to `end` - 1 between them. */
 typedef struct Tile {
     int r0, rows, rp;
+    int first, end;
     int j0, keys, kp, ld;
 } Tile;
 
-static void tile_rows_at(Tile *t, int r0, int most, int n) {
+/* The keys that query i sees: from..to-1. */
+static int key_from(const AttendPack *p, int i) { return max_int(i + p->band.first, 0); }
+static int key_to(const AttendPack *p, int i) { return min_int(i + p->band.last + 1, p->m); }
+
+static void tile_rows_at(Tile *t, const AttendPack *p, int r0, int most, int end) {
     t->r0 = r0;
-    t->rows = min_int(most, n - r0);
+    t->rows = min_int(most, end - r0);
     t->rp = padded(t->rows);
+    t->first = key_from(p, r0) / 16 * 16;
+    t->end = key_to(p, r0 + t->rows - 1);
 }
 
-static void tile_keys_at(Tile *t, int j0, int n) {
+static void tile_keys_at(Tile *t, int j0) {
     t->j0 = j0;
-    t->keys = min_int(t->ld, n - j0);
+    t->keys = min_int(t->ld, t->end - j0);
     t->kp = padded(t->keys);
+}
+
+/* Calls for each tile of the keys that the rows see. */
+#define EACH_KEYS(t)                                                                               \
+    for (int j0 = (t)->first; j0 < (t)->end && (tile_keys_at(t, j0), true); j0 += (t)->ld)
+
+/* Whether some row of the tile does not see some key that its products read. */
+static bool is_cut(const AttendPack *p, const Tile *t) {
+    const int end = t->j0 + t->keys;
+    return key_from(p, t->r0 + t->rows - 1) > t->j0 || key_to(p, t->r0) < end ||
+           (t->keys < t->kp && end < p->m);
+}
+
+/* The columns of the tile that its row r sees: from..to-1, none where to <= from. */
+typedef struct Span {
+    int from, to;
+} Span;
+static Span seen(const AttendPack *p, const Tile *t, int r) {
+    const int i = t->r0 + r;
+    return (Span){max_int(key_from(p, i) - t->j0, 0), min_int(key_to(p, i) - t->j0, t->keys)};
+}
+
+/* What a row does not see becomes `value`. */
+static void cut_row(real *row, const Tile *t, Span s, real value) {
+    const int from = min_int(s.from, t->kp);
+    for (int j = 0; j < from; j++) row[j] = value;
+    for (int j = max_int(s.to, from); j < t->kp; j++) row[j] = value;
 }
 
 /* Padding, so that loops run over whole vectors. Rows beyond the last are zero rows of q and go,
@@ -154,7 +197,7 @@ typedef struct Running {
 /* Takes the shift up to the tile's scores, and gives it padding that adds nothing. Returns whether
  * any factor is not 1. */
 static bool shift_rows(real *s, const Tile *t, const Running *run) {
-    const bool shifted = needs_shift(s, t);
+    const bool shifted = needs_shift(s, t), later = t->j0 > t->first;
     bool changed = false;
     for (int r = 0; r < t->rows; r++, s += t->ld) {
         real top = 0, shrink = 0;
@@ -162,8 +205,8 @@ static bool shift_rows(real *s, const Tile *t, const Running *run) {
             pad_row(s, t, s[0]);
             top = vmath_max(s, t->kp);
         }
-        if (t->j0 > 0 && run->m[r] > top) top = run->m[r];
-        if (t->j0 > 0) shrink = run->m[r] - top;
+        if (later && run->m[r] > top) top = run->m[r];
+        if (later) shrink = run->m[r] - top;
         run->factor[r] = shrink != 0 ? REAL_EXP(shrink) : 1;
         changed |= shrink != 0;
         run->m[r] = top;
@@ -172,51 +215,86 @@ static bool shift_rows(real *s, const Tile *t, const Running *run) {
     return changed;
 }
 
-/* One tile of keys joins the running shift, sum and output o of each row. */
-static void online_softmax(real *s, const Tile *t, const Running *run, real *o, int d, int e) {
-    const bool changed = shift_rows(s, t, run);
-    vmath_exp_rows(s, run->sum, run->m, padded_tile(t));
-    for (int r = 0; r < t->rows; r++)
-        run->l[r] = t->j0 > 0 ? run->l[r] * run->factor[r] + run->sum[r] : run->sum[r];
-    for (int r = 0; r < t->rows && changed; r++)
-#pragma omp simd
-        for (int j = 0; j < e; j++) o[(size_t)r * (size_t)d + (size_t)j] *= run->factor[r];
+/* The same of a tile with cuts, exponentials and their sums included: of what is seen alone. */
+enum { LOWEST = -(1 << 30) }; /* the shift of a row that has seen nothing yet */
+
+static bool shift_cut_rows(real *s, const AttendPack *p, const Tile *t, const Running *run) {
+    const bool later = t->j0 > t->first;
+    for (int r = 0; r < t->rows; r++, s += t->ld) {
+        const Span see = seen(p, t, r);
+        const int n = see.to - see.from;
+        real top = n > 0 ? vmath_max(s + see.from, n) : LOWEST;
+        if (later && run->m[r] > top) top = run->m[r];
+        run->factor[r] = later ? REAL_EXP(run->m[r] - top) : 1;
+        run->m[r] = top;
+        run->sum[r] = n > 0 ? vmath_exp_sum(s + see.from, s + see.from, top, n) : 0;
+        cut_row(s, t, see, 0);
+    }
+    return later;
 }
 
+/* One tile of keys joins the running shift, sum and output o of each row. */
+static void online_softmax(real *s, const AttendPack *p, const Tile *t, const Running *run,
+                           real *o) {
+    bool changed;
+    if (is_cut(p, t)) {
+        changed = shift_cut_rows(s, p, t, run);
+    } else {
+        changed = shift_rows(s, t, run);
+        vmath_exp_rows(s, run->sum, run->m, padded_tile(t));
+    }
+    for (int r = 0; r < t->rows; r++)
+        run->l[r] = t->j0 > t->first ? run->l[r] * run->factor[r] + run->sum[r] : run->sum[r];
+    for (int r = 0; r < t->rows && changed; r++)
+#pragma omp simd
+        for (int j = 0; j < p->e; j++) o[(size_t)r * (size_t)p->d + (size_t)j] *= run->factor[r];
+}
+
+/* A row that saw nothing has the sum 0, and output 0. */
 static void finish_rows(real *o, real *lse, const real *m, const real *l, int rows, int d, int e) {
     for (int r = 0; r < rows; r++) {
-        lse[r] = m[r] + (real)log((double)l[r]);
-        real scale = 1 / l[r];
+        lse[r] = l[r] == 0 ? 0 : m[r] + (real)log((double)l[r]);
+        real scale = l[r] == 0 ? 0 : 1 / l[r];
 #pragma omp simd
         for (int j = 0; j < e; j++) o[(size_t)r * (size_t)d + (size_t)j] *= scale;
     }
 }
 
-static void laplace_tile(real *s, const Tile *t) {
+static void laplace_tile(real *s, const AttendPack *p, const Tile *t) {
     for (int r = 0; r < t->rows; r++) {
         real *row = s + (size_t)r * (size_t)t->ld;
         vmath_laplace(row, row, t->kp);
-        pad_row(row, t, 0);
+        cut_row(row, t, seen(p, t, r), 0);
     }
 }
 
-void attend_forward(const AttendPack *p, int head, real *lse, AttnFn f) {
-    const int n = p->n, d = p->d, e = p->e;
-    real *const stats = p->stats;
+/* A head's columns of rows r0 to r0 + rows - 1. */
+static void clear(const AttendPack *p, real *x, int r0, int rows, int head) {
+    for (int r = r0; r < r0 + rows; r++) memset(at(p, x, r, head), 0, (size_t)p->e * sizeof *x);
+}
+
+void attend_forward(const AttendPack *p, const AttendTiles *tiles, int head, int r0, int n,
+                    real *lse, AttnFn f) {
+    const int d = p->d, e = p->e, end = r0 + n;
+    real *const stats = tiles->stats, *s = tiles->tile;
     const Running run = {stats, stats + ROWS, stats + 2 * ROWS, stats + 3 * ROWS};
-    Tile t = {.ld = min_int(KEYS, p->np)};
-    for (int r0 = 0; r0 < n; r0 += ROWS) {
-        tile_rows_at(&t, r0, ROWS, n);
+    Tile t = {.ld = min_int(KEYS, p->mp)};
+    for (; r0 < end; r0 += ROWS) {
+        tile_rows_at(&t, p, r0, ROWS, end);
         real *o = at(p, p->o, r0, head);
-        for (int j0 = 0; j0 < n; j0 += t.ld) {
-            tile_keys_at(&t, j0, n);
-            gemm_nn(p->tile, t.ld, at(p, p->q, r0, head), d, transposed(p, p->kt, j0, head), p->np,
-                    t.rp, t.kp, e, false);
+        if (t.first >= t.end) {
+            clear(p, p->o, r0, t.rows, head);
+            memset(lse + r0, 0, (size_t)t.rows * sizeof *lse);
+            continue;
+        }
+        EACH_KEYS(&t) {
+            gemm_nn(s, t.ld, at(p, p->q, r0, head), d, transposed(p, p->kt, j0, head), p->mp, t.rp,
+                    t.kp, e, false);
             if (f == ATTN_SOFTMAX)
-                online_softmax(p->tile, &t, &run, o, d, e);
+                online_softmax(s, p, &t, &run, o);
             else
-                laplace_tile(p->tile, &t);
-            gemm_nn(o, d, p->tile, t.ld, at(p, p->v, j0, head), d, t.rp, e, t.kp, j0 > 0);
+                laplace_tile(s, p, &t);
+            gemm_nn(o, d, s, t.ld, at(p, p->v, j0, head), d, t.rp, e, t.kp, j0 > t.first);
         }
         if (f == ATTN_SOFTMAX) finish_rows(o, lse + r0, run.m, run.l, t.rows, d, e);
     }
@@ -248,6 +326,16 @@ static void tile_backward(real *s, real *dp, const Tile *t, real *D, bool d_know
         vmath_softmax_rows(s, dp, D, lse, a, padded_tile(t));
 }
 
+/* What is not seen becomes `score` and a gradient of 0: before the tile's backward pass a score
+ * that is harmless, after it 0. */
+static void cut_tile(const AttendPack *p, real *s, real *dp, const Tile *t, const real *score) {
+    for (int r = 0; r < t->rows; r++, s += t->ld, dp += t->ld) {
+        const Span see = seen(p, t, r);
+        cut_row(s, t, see, score ? score[t->r0 + r] : 0);
+        cut_row(dp, t, see, 0);
+    }
+}
+
 static void row_dots(real *D, const real *x, const real *y, int rows, int d, int e) {
     for (int r = 0; r < rows; r++) {
         const size_t row = (size_t)r * (size_t)d;
@@ -258,34 +346,47 @@ static void row_dots(real *D, const real *x, const real *y, int rows, int d, int
     }
 }
 
-/* dQ = dS K, dK = dS^T Q, dV = (a P)^T go. */
-static void tile_products(const AttendPack *p, const Tile *t, int head) {
+/* dQ = dS K, dK = dS^T Q, dV = (a P)^T go. `first`: nothing was written there before. */
+static void tile_products(const AttendPack *p, const AttendTiles *x, const Tile *t, int head,
+                          bool first_keys, bool first_rows) {
     const int d = p->d, e = p->e, r0 = t->r0, j0 = t->j0;
-    gemm_tn(at(p, p->dv, j0, head), d, p->tile, t->ld, at(p, p->go, r0, head), d, t->kp, e, t->rp,
-            r0 > 0);
-    gemm_nn(at(p, p->dq, r0, head), d, p->dtile, t->ld, at(p, p->k, j0, head), d, t->rp, e, t->kp,
-            j0 > 0);
-    gemm_tn(at(p, p->dk, j0, head), d, p->dtile, t->ld, at(p, p->q, r0, head), d, t->kp, e, t->rp,
-            r0 > 0);
+    gemm_tn(at(p, p->dv, j0, head), d, x->tile, t->ld, at(p, p->go, r0, head), d, t->kp, e, t->rp,
+            !first_rows);
+    gemm_nn(at(p, p->dq, r0, head), d, x->dtile, t->ld, at(p, p->k, j0, head), d, t->rp, e, t->kp,
+            !first_keys);
+    gemm_tn(at(p, p->dk, j0, head), d, x->dtile, t->ld, at(p, p->q, r0, head), d, t->kp, e, t->rp,
+            !first_rows);
 }
 
-void attend_backward(const AttendPack *p, int head, real *da, const real *a, const real *lse,
-                     AttnFn f) {
-    const int n = p->n, np = p->np, d = p->d, e = p->e;
-    Tile t = {.ld = p->whole_rows ? np : KEYS};
+static bool sees_all(const AttendPack *p) {
+    return key_from(p, p->n - 1) == 0 && key_to(p, 0) == p->m;
+}
+
+void attend_backward(const AttendPack *p, const AttendTiles *x, int head, real *da, const real *a,
+                     const real *lse, AttnFn f) {
+    const int n = p->n, mp = p->mp, d = p->d, e = p->e;
+    Tile t = {.ld = x->whole_rows ? mp : KEYS};
     const int most = tile_rows(t.ld);
-    real *D = p->stats;
+    const bool all = sees_all(p);
+    real *D = x->stats;
+    if (!all) clear(p, p->dq, 0, p->np, head), clear(p, p->dk, 0, mp, head);
+    if (!all) clear(p, p->dv, 0, mp, head);
     for (int r0 = 0; r0 < n; r0 += most) {
-        tile_rows_at(&t, r0, most, n);
+        tile_rows_at(&t, p, r0, most, n);
         const real *q = at(p, p->q, r0, head), *go = at(p, p->go, r0, head);
-        if (!p->whole_rows) row_dots(D, go, at(p, p->o, r0, head), t.rows, d, e);
-        for (int j0 = 0; j0 < n; j0 += t.ld) {
-            tile_keys_at(&t, j0, n);
-            gemm_nn(p->tile, t.ld, q, d, transposed(p, p->kt, j0, head), np, t.rp, t.kp, e, false);
-            gemm_nn(p->dtile, t.ld, go, d, transposed(p, p->vt, j0, head), np, t.rp, t.kp, e,
+        if (x->whole_rows)
+            memset(D, 0, (size_t)t.rows * sizeof *D);
+        else
+            row_dots(D, go, at(p, p->o, r0, head), t.rows, d, e);
+        EACH_KEYS(&t) {
+            gemm_nn(x->tile, t.ld, q, d, transposed(p, p->kt, j0, head), mp, t.rp, t.kp, e, false);
+            gemm_nn(x->dtile, t.ld, go, d, transposed(p, p->vt, j0, head), mp, t.rp, t.kp, e,
                     false);
-            tile_backward(p->tile, p->dtile, &t, D, !p->whole_rows, a, lse, f);
-            tile_products(p, &t, head);
+            const bool cut = is_cut(p, &t);
+            if (cut) cut_tile(p, x->tile, x->dtile, &t, f == ATTN_SOFTMAX ? lse : NULL);
+            tile_backward(x->tile, x->dtile, &t, D, !x->whole_rows, a, lse, f);
+            if (cut) cut_tile(p, x->tile, x->dtile, &t, NULL);
+            tile_products(p, x, &t, head, all && j0 == t.first, all && r0 == 0);
         }
         if (da) memcpy(da + r0, D, (size_t)t.rows * sizeof *da);
     }

@@ -1,5 +1,5 @@
-/* The function f of attention: softmax over a row or a column, or Laplace elementwise (method steps
- * 3, 5, 6, 7). */
+/* The function f of attention: softmax over a row or a column, or Laplace elementwise
+ * (docs/method.md, steps 3, 5, 6 and 7). */
 #ifndef OPS_ATTNFN_H
 #define OPS_ATTNFN_H
 

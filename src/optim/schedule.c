@@ -1,6 +1,7 @@
 #include "optim/schedule.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* The share of the way from the end of the warm-up to the horizon. */
 static double progress(int64_t s, int64_t warmup, int64_t horizon) {
@@ -28,9 +29,27 @@ static double rsqrt(int64_t s, int64_t warmup, int64_t horizon) {
     return sqrt(w / ((double)s > w ? (double)s : w));
 }
 
-static double (*const table[])(int64_t, int64_t, int64_t) = {constant, linear, cosine, rsqrt};
+typedef struct Schedule {
+    const char *name;
+    bool ends; /* whether it depends on the horizon */
+    double (*factor)(int64_t s, int64_t warmup, int64_t horizon); /* after the warm-up */
+} Schedule;
+
+static const Schedule table[] = {
+    {"constant", false, constant},
+    {"linear", true, linear},
+    {"cosine", true, cosine},
+    {"rsqrt", false, rsqrt},
+};
+enum { SCHEDULES = sizeof table / sizeof *table };
+
+const char *schedule_name(int schedule) {
+    return schedule >= 0 && schedule < SCHEDULES ? table[schedule].name : NULL;
+}
+
+bool schedule_ends(int schedule) { return table[schedule].ends; }
 
 double schedule_factor(int schedule, int64_t s, int64_t warmup, int64_t horizon) {
     double warm = warmup > 0 && s < warmup ? (double)s / (double)warmup : 1;
-    return warm * table[schedule](s, warmup, horizon);
+    return warm * table[schedule].factor(s, warmup, horizon);
 }

@@ -3,10 +3,14 @@
 #ifndef OPTIM_SCHEDULE_H
 #define OPTIM_SCHEDULE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* In the order of the table. */
-#define SCHEDULE_CHOICES "constant linear cosine rsqrt"
+/* NULL: the table has no such row. */
+const char *schedule_name(int schedule);
+
+/* Whether it is laid out over all updates, up to the horizon. */
+bool schedule_ends(int schedule);
 
 /* The factor on the base rate: warm-up min(1, s/w) times
  *   constant: 1

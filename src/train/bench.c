@@ -119,11 +119,9 @@ static double time_steps(Bench *b, double seconds) {
 
 /* ---- parts: one document on every thread at once, as in a step ---- */
 
-enum { EMBEDDING, ATTENTION, MECHANISM, FEED_FORWARD, POOLING, PARTS };
-
 typedef struct LaneParts {
-    double seconds[PARTS];
-    double spared; /* operations of the mechanism and its projections */
+    double seconds[PART_POOLING + 1];
+    AttnMeter mechanism;
 } LaneParts;
 
 typedef struct Parts {
@@ -132,43 +130,19 @@ typedef struct Parts {
     LaneParts *lane; /* (lanes) */
 } Parts;
 
-static int part_of(const Model *m, int segment) {
-    const int j = m->conf.pre_norm ? segment - 1 : segment;
-    if (segment == m->nsegments - 1) return POOLING;
-    return j < 0 ? EMBEDDING : j % 2 ? FEED_FORWARD : ATTENTION;
-}
-
-/* The mechanism alone, on the input that the forward pass has just left. */
-static void time_mechanism(const Parts *p, Worker *k, int segment, real *dw, LaneParts *sum) {
-    const Model *m = p->pass.m;
-    const AttnScratch *t = &k->encoder.attn;
-    const int block = (m->conf.pre_norm ? segment - 1 : segment) / 2;
-    const AttnLayer l = encoder_attention(&p->pass, block, dw);
-    AttnActs *a = &k->docs[0].blocks[block].attn;
-    AttnCall c = attn_layer_call(&l, a, t, segment == 0 ? k->docs[0].stream[0] : k->encoder.x);
-    double start = clock_seconds();
-    attn_layer_choose(&l, a, t, &c);
-    AttnCall back = c;
-    m->mech->forward(m->attn, &c);
-    attn_layer_gradients(&l, t, &back);
-    m->mech->backward(m->attn, &back);
-    sum->seconds[MECHANISM] += clock_seconds() - start;
-    if (m->mech->spared) sum->spared += m->mech->spared(m->attn, a->N, a->held);
-}
-
 static void time_document(const Parts *p, Worker *k, real *dw, LaneParts *sum) {
     const Model *m = p->pass.m;
     Doc *doc = &k->docs[0];
+    doc->meter = &sum->mechanism;
     for (int s = 0; s < m->nsegments; s++) {
         double t = clock_seconds();
         segment_forward(&p->pass, doc, &k->encoder, s);
-        sum->seconds[part_of(m, s)] += clock_seconds() - t;
-        if (part_of(m, s) == ATTENTION) time_mechanism(p, k, s, dw, sum);
+        sum->seconds[segment_part(m, s)] += clock_seconds() - t;
     }
     for (int s = m->nsegments - 1; s >= 0; s--) {
         double t = clock_seconds();
         segment_backward(&p->pass, doc, &k->encoder, s, dw);
-        sum->seconds[part_of(m, s)] += clock_seconds() - t;
+        sum->seconds[segment_part(m, s)] += clock_seconds() - t;
     }
 }
 
@@ -191,33 +165,46 @@ static void part(BenchResult *r, const char *name, double seconds, double flops)
     r->parts[r->nparts++] = (BenchPart){name, seconds, flops};
 }
 
+/* A sample's share of what lanes measured, on one thread. */
+static LaneParts mean_parts(const Parts *p, int lanes) {
+    LaneParts sum = {0};
+    const double weight = (double)p->pass.m->task.per_example / lanes / PART_REPEATS;
+    for (int i = 0; i < lanes; i++) {
+        for (int j = 0; j <= PART_POOLING; j++) sum.seconds[j] += weight * p->lane[i].seconds[j];
+        sum.mechanism.seconds += weight * p->lane[i].mechanism.seconds;
+        sum.mechanism.avoided += weight * p->lane[i].mechanism.avoided;
+    }
+    return sum;
+}
+
+static void list_parts(BenchResult *r, const Model *m, const LaneParts *sum, bool folded) {
+    const double N = m->max_tokens, d = m->conf.d, blocks = m->task.per_example * m->conf.depth,
+                 *s = sum->seconds, mechanism = sum->mechanism.seconds;
+    const double used =
+        s[PART_EMBEDDING] + s[PART_ATTENTION] + s[PART_FEED_FORWARD] + s[PART_POOLING];
+    const double embedding =
+        m->conf.d_emb == m->conf.d ? 0 : 6 * m->task.per_example * N * m->conf.d_emb * d;
+    if (folded) r->folded_share = embedding / r->sample_flops;
+    r->avoided_share = sum->mechanism.avoided / r->sample_flops;
+    part(r, "embedding", s[PART_EMBEDDING], folded ? 0 : embedding);
+    part(r, "attention: mechanism", mechanism, 3 * blocks * m->mech->flops(m->attn, (int)N));
+    part(r, "attention: q k v o, norm", s[PART_ATTENTION] - mechanism,
+         6 * blocks * N * d * d * model_projections(m));
+    part(r, "feed-forward, norm", s[PART_FEED_FORWARD], 12 * blocks * N * d * m->conf.d_ff);
+    part(r, "pooling, last norm", s[PART_POOLING], 0);
+    part(r, "optimiser, sums, the rest", r->sample_seconds - used, 0);
+}
+
 static void time_parts(BenchResult *r, Bench *b) {
     const Model *m = b->m;
-    const int threads = lanes_threads(),
-              lanes = threads < b->engine.lanes ? threads : b->engine.lanes;
+    const Engine *e = &b->engine;
+    const int threads = lanes_threads(), lanes = threads < e->lanes ? threads : e->lanes;
     Parts p = {.b = b, .lane = mem_alloc((size_t)lanes, sizeof *p.lane)};
-    double sum[PARTS] = {0}, used = 0, spared = 0, N = m->max_tokens, d = m->conf.d,
-           L = m->conf.depth, per = m->task.per_example;
-    p.pass =
-        (Pass){m, b->engine.w, b->engine.wt, b->engine.stats, &b->engine.fold, m->conf.dropout};
+    p.pass = (Pass){m, e->w, e->wt, e->stats, &e->fold, m->conf.dropout};
     lanes_sum(&b->engine.pool, lanes, parts_lane, &p, b->grads, 0, m->params.total);
-    for (int i = 0; i < lanes; i++) {
-        const double weight = per / lanes / PART_REPEATS;
-        for (int j = 0; j < PARTS; j++) sum[j] += weight * p.lane[i].seconds[j];
-        spared += weight * p.lane[i].spared;
-    }
+    const LaneParts sum = mean_parts(&p, lanes);
     mem_free(p.lane);
-    sum[ATTENTION] -= sum[MECHANISM];
-    for (int j = 0; j < PARTS; j++) used += sum[j];
-    const double projection = m->conf.d_emb == m->conf.d ? 0 : 6 * per * N * m->conf.d_emb * d;
-    if (b->engine.fold.on) r->folded_share = projection / r->sample_flops;
-    r->spared_share = spared / r->sample_flops;
-    part(r, "embedding", sum[EMBEDDING], b->engine.fold.on ? 0 : projection);
-    part(r, "attention: mechanism", sum[MECHANISM], 3 * per * L * m->mech->flops(m->attn, (int)N));
-    part(r, "attention: q k v o, norm", sum[ATTENTION], 24 * per * L * N * d * d);
-    part(r, "feed-forward, norm", sum[FEED_FORWARD], 12 * per * L * N * d * m->conf.d_ff);
-    part(r, "pooling, last norm", sum[POOLING], 0);
-    part(r, "optimiser, sums, the rest", r->sample_seconds - used, 0);
+    list_parts(r, m, &sum, e->fold.on);
 }
 
 bool bench_run(BenchResult *r, const Config *c, double seconds, Err *err) {

@@ -16,7 +16,7 @@ typedef struct BenchResult {
     double sample_seconds, sample_flops; /* a sample's share of a step, on one thread */
     double folded_share; /* of sample_flops: the embedding's projection where it is folded
                             (model/fold.h) */
-    double spared_share; /* of sample_flops: never executed, see AttnMech.spared */
+    double avoided_share; /* of sample_flops: never executed, see AttnMeter */
     BenchPart parts[8];
     int nparts;
 } BenchResult;

@@ -21,33 +21,48 @@ static const ConfigKey root_keys[] = {
     {0},
 };
 
-/* Tasks that hold nothing out know only what follows the first HOLDOUT_KEYS. */
-enum { HOLDOUT_KEYS = 2 };
+/* What is said of a key in its row. Of keys that do not change what training computes a run may go
+ * on with another value; with another length where the schedule has no end. */
+enum { KEY_FREE = 1, KEY_LENGTH = 2, KEY_OF_HOLDOUT = 4 };
+
 static const ConfigKey all_data_keys[] = {
     {"holdout", KEY_REAL, offsetof(Config, holdout), "0.1", 0, 0.5, NULL,
-     "text only: share of the training split that validates; 0: val.safetensors, the test set"},
+     "text only: share of the training split that validates; 0: val.safetensors, the test set",
+     .flags = KEY_OF_HOLDOUT},
     {"holdout_seed", KEY_INT, offsetof(Config, holdout_seed), "1", 0, 2147483647, NULL,
-     "text only: of the choice of these examples"},
+     "text only: of the choice of these examples", .flags = KEY_OF_HOLDOUT},
     {"dir", KEY_TEXT, offsetof(Config, data_dir), "\"\"", 0, 0, NULL,
-     "where the prepared splits are; empty: data/<task>"},
+     "where the prepared splits are; empty: data/<task>", .flags = KEY_FREE},
     {0},
 };
 
-static const ConfigKey *data_keys(const Task *task) {
-    return all_data_keys + (task->holds_out ? 0 : HOLDOUT_KEYS);
+typedef struct DataKeys {
+    ConfigKey keys[sizeof all_data_keys / sizeof *all_data_keys];
+} DataKeys;
+
+/* Tasks that hold nothing out do not know the keys of that. */
+static DataKeys data_keys(const Task *task) {
+    DataKeys d = {0};
+    int n = 0;
+    for (const ConfigKey *k = all_data_keys; k->name; k++)
+        if (task->holds_out || !(k->flags & KEY_OF_HOLDOUT)) d.keys[n++] = *k;
+    return d;
 }
 
 #define AT(field) offsetof(TrainConf, field)
 static const ConfigKey train_keys[] = {
-    {"epochs", KEY_INT, AT(epochs), "1", 1, 1e6, NULL, "passes over the training split"},
-    {"steps", KEY_INT, AT(steps), "0", 0, 2e9, NULL, "updates to make; 0: as many as epochs give"},
+    {"epochs", KEY_INT, AT(epochs), "1", 1, 1e6, NULL, "passes over the training split",
+     .flags = KEY_LENGTH},
+    {"steps", KEY_INT, AT(steps), "0", 0, 2e9, NULL, "updates to make; 0: as many as epochs give",
+     .flags = KEY_LENGTH},
     {"minutes", KEY_REAL, AT(minutes), "0", 0, 1e7, NULL,
-     "minutes of training after which it ends; 0: no limit. Of constant and rsqrt schedules"},
+     "minutes of training after which it ends; 0: no limit. Of schedules without an end",
+     .flags = KEY_LENGTH},
     {"batch", KEY_INT, AT(batch), "32", 1, 1 << 20, NULL, "samples a micro-batch"},
     {"accumulate", KEY_INT, AT(accumulate), "1", 1, 1 << 16, NULL, "micro-batches an update"},
     {"lr", KEY_REAL, AT(lr), "0.001", 0, 1e3, NULL, "learning rate after warm-up"},
-    {"schedule", KEY_CHOICE, AT(schedule), "\"constant\"", 0, 0, SCHEDULE_CHOICES,
-     "learning rate over updates"},
+    {"schedule", KEY_CHOICE, AT(schedule), "\"constant\"", 0, 0, NULL, "learning rate over updates",
+     .choice = schedule_name},
     {"warmup", KEY_INT, AT(warmup), "0", 0, 2e9, NULL, "updates of linear warm-up"},
     {"weight_decay", KEY_REAL, AT(adamw.weight_decay), "0", 0, 10, NULL,
      "AdamW's decoupled weight decay"},
@@ -62,13 +77,13 @@ static const ConfigKey train_keys[] = {
      "gradient sums a batch is dealt to; part of what fixes the bits, and the most threads that "
      "train"},
     {"eval_every", KEY_INT, AT(eval_every), "0", 0, 2e9, NULL,
-     "updates between validations; 0: an epoch"},
+     "updates between validations; 0: an epoch", .flags = KEY_FREE},
     {"log_every", KEY_INT, AT(log_every), "10", 1, 1e9, NULL,
-     "updates between lines of metrics.jsonl"},
+     "updates between lines of metrics.jsonl", .flags = KEY_FREE},
     {"save_minutes", KEY_REAL, AT(save_minutes), "5", 0.01, 1e6, NULL,
-     "minutes between checkpoints, besides those at validations"},
+     "minutes between checkpoints, besides those at validations", .flags = KEY_FREE},
     {"tensorboard", KEY_BOOL, AT(tensorboard), "false", 0, 0, NULL,
-     "scalars for TensorBoard too, in the run's directory"},
+     "scalars for TensorBoard too, in the run's directory", .flags = KEY_FREE},
     {0},
 };
 
@@ -112,7 +127,7 @@ static bool read_all(Config *c, const cJSON *root, Err *err) {
     if (!cJSON_IsObject(root))
         return err_set(err, EX_CONFIG, "%s: a config must be an object { ... }", c->path);
     if (!find_task(c, root, err)) return false;
-    if (!read_section(c, data_keys(c->task), root, "data", c->path, err)) return false;
+    if (!read_section(c, data_keys(c->task).keys, root, "data", c->path, err)) return false;
     if (!c->data_dir[0]) snprintf(c->data_dir, sizeof c->data_dir, "data/%s", c->task->name);
     if (!read_section(&c->train, train_keys, root, "train", c->path, err)) return false;
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model");
@@ -125,7 +140,7 @@ static bool read_all(Config *c, const cJSON *root, Err *err) {
 static cJSON *resolve(const Config *c) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "task", c->task->name);
-    schema_write(c, data_keys(c->task), cJSON_AddObjectToObject(root, "data"));
+    schema_write(c, data_keys(c->task).keys, cJSON_AddObjectToObject(root, "data"));
     model_write(&c->model, cJSON_AddObjectToObject(root, "model"));
     schema_write(&c->train, train_keys, cJSON_AddObjectToObject(root, "train"));
     return root;
@@ -134,15 +149,23 @@ static cJSON *resolve(const Config *c) {
 /* Whether the learning rate does not depend on when training ends. */
 static bool endless(const cJSON *config) {
     const char *s = json_string(config, "train.schedule");
-    return s && (!strcmp(s, "constant") || !strcmp(s, "rsqrt"));
+    for (int i = 0; s && schedule_name(i); i++)
+        if (!strcmp(s, schedule_name(i))) return !schedule_ends(i);
+    return false;
 }
 
 static bool check_minutes(const Config *c, Err *err) {
-    if (c->train.minutes <= 0 || endless(c->resolved)) return true;
+    if (c->train.minutes <= 0 || !schedule_ends(c->train.schedule)) return true;
+    char names[128] = "";
+    for (int i = 0; schedule_name(i); i++) {
+        const size_t n = strlen(names);
+        if (!schedule_ends(i))
+            snprintf(names + n, sizeof names - n, "%s%s", n ? " or " : "", schedule_name(i));
+    }
     return err_set(err, EX_CONFIG,
-                   "%s: train.minutes goes with a train.schedule that has no end, constant or "
-                   "rsqrt; others are laid out over all updates",
-                   c->path);
+                   "%s: train.minutes goes with a train.schedule that has no end, %s; others are "
+                   "laid out over all updates",
+                   c->path, names);
 }
 
 static const char *mechanism_of(const cJSON *root) {
@@ -194,7 +217,7 @@ void config_complete(cJSON *config) {
     const char *name = json_string(config, "task");
     const Task *task = name ? task_find(name) : NULL;
     if (!task) return;
-    schema_complete(data_keys(task), config, "data");
+    schema_complete(data_keys(task).keys, config, "data");
     model_complete(config);
     schema_complete(train_keys, config, "train");
 }
@@ -225,31 +248,28 @@ void config_run_dir(char *dir, size_t size, const char *path, char *const *overr
 
 /* ---- comparison ---- */
 
-bool config_key_is_free(const char *key) {
-    static const char *const keys[] = {"data.dir", "train.eval_every", "train.log_every",
-                                       "train.save_minutes", "train.tensorboard"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (!strcmp(key, keys[i])) return true;
-    return false;
+/* 0 of a key that is in no table here. */
+static unsigned key_flags(const char *key) {
+    const ConfigKey *k = !strncmp(key, "data.", 5)    ? schema_find(all_data_keys, key + 5)
+                         : !strncmp(key, "train.", 6) ? schema_find(train_keys, key + 6)
+                                                      : NULL;
+    return k ? k->flags : 0;
 }
 
-static bool may_differ(const char *key, bool no_end) {
-    if (config_key_is_free(key)) return true;
-    return no_end && (!strcmp(key, "train.steps") || !strcmp(key, "train.epochs") ||
-                      !strcmp(key, "train.minutes"));
-}
+bool config_key_is_free(const char *key) { return key_flags(key) & KEY_FREE; }
 
-static void differences(const cJSON *a, const cJSON *b, const char *prefix, bool no_end, char *list,
-                        size_t size) {
+/* Keys with one of the flags `may` may differ. */
+static void differences(const cJSON *a, const cJSON *b, const char *prefix, unsigned may,
+                        char *list, size_t size) {
     for (const cJSON *x = a->child; x; x = x->next) {
         char key[512];
         snprintf(key, sizeof key, "%s%s%s", prefix, *prefix ? "." : "", x->string);
         const cJSON *y = cJSON_GetObjectItemCaseSensitive(b, x->string);
         if (y && cJSON_IsObject(x) && cJSON_IsObject(y)) {
-            differences(x, y, key, no_end, list, size);
+            differences(x, y, key, may, list, size);
             continue;
         }
-        if ((y && cJSON_Compare(x, y, true)) || may_differ(key, no_end)) continue;
+        if ((y && cJSON_Compare(x, y, true)) || key_flags(key) & may) continue;
         char *was = cJSON_PrintUnformatted(x), *now = y ? cJSON_PrintUnformatted(y) : NULL;
         size_t used = strlen(list);
         snprintf(list + used, size - used, "%s%s (%s, now %s)", used ? ", " : "", key, was,
@@ -261,7 +281,8 @@ static void differences(const cJSON *a, const cJSON *b, const char *prefix, bool
 
 void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char *list,
                         size_t size) {
-    differences(a, b, prefix, endless(a) && endless(b), list, size);
+    const unsigned length = endless(a) && endless(b) ? KEY_LENGTH : 0;
+    differences(a, b, prefix, KEY_FREE | length, list, size);
 }
 
 void config_warn_data(const cJSON *a, const cJSON *b, const char *where) {

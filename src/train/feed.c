@@ -137,6 +137,7 @@ static void fill(Feed *f, int split, int n) {
         const int example = b->examples[i];
         Sample *s = &b->samples[i];
         s->label = d->labels[example];
+        s->number = example;
         for (int j = 0; j < d->per_example; j++) {
             const int document = dataset_document(d, example, j);
             s->ids[j] = ids;

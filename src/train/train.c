@@ -87,8 +87,7 @@ static bool accumulate(Trainer *t, int64_t update, Update *u) {
         if (stop_asked()) return false;
         feed_train(&t->feed, update, micro);
         const Batch *b = &t->feed.batch;
-        engine_step(&t->engine, b->samples, b->n, scale, rng_fold(key, (uint64_t)micro), t->grads,
-                    &b->out, NULL);
+        engine_step(&t->engine, b->samples, b->n, scale, key, t->grads, &b->out, NULL);
         for (int i = 0; i < b->n; i++) {
             u->loss += b->out.loss[i];
             u->correct += b->out.predicted[i] == b->samples[i].label;

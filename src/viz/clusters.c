@@ -13,7 +13,8 @@ bool cluster_taps_open(ClusterTaps *t, const Model *m, int documents, const char
     t->affinities = mem_alloc(n * cells, sizeof *t->affinities);
     t->tap = mem_alloc(n, sizeof *t->tap);
     for (size_t i = 0; i < n; i++)
-        t->tap[i] = (AttnTap){t->clusters + i * slots, t->affinities + i * cells};
+        t->tap[i] =
+            (AttnTap){.clusters = t->clusters + i * slots, .affinities = t->affinities + i * cells};
     return true;
 }
 

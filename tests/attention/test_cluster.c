@@ -93,7 +93,9 @@ static void check(const real *score, int N, int C, int k, const char *what) {
         memset(list, 0x55, sizeof list);
         memset(size, 0x55, sizeof size);
         (rule == CLUSTER_TOPK ? slow_topk : slow_sa_topk)(&slow, score, N, C, k);
-        cluster_choose((ClusterRule)rule, list, size, by_cluster, ld, &s, N, C, k);
+        for (int c = 0; c < C && rule == CLUSTER_TOPK; c++)
+            size[c] = cluster_top_k(list + c * k, by_cluster + c * ld, &s, N, k);
+        if (rule != CLUSTER_TOPK) cluster_sa_top_k(list, size, by_cluster, ld, &s, N, C, k);
         const size_t slots = (size_t)C * (size_t)k;
         if (memcmp(list, slow.list, slots * sizeof *list) != 0 ||
             memcmp(size, slow.size, (size_t)C * sizeof *size) != 0)

@@ -57,6 +57,9 @@ same "ragged lengths" "$tmp/single.json"
 same "batch norm" "$tmp/single.json" model.norm=batch
 same "dropout" "$tmp/single.json" model.dropout=0.2 model.norm=scale model.pre_norm=false \
     model.attention='{"type":"full"}'
+while read -r mechanism; do
+    same "$mechanism" "$tmp/single.json" model.attention.type="$mechanism" train.steps=12
+done < <("$bin/cast_train" --help | sed -nE 's/^  model.attention.type=([a-z-]+):.*/\1/p')
 same "accumulation of 2" "$tmp/single.json" train.accumulate=2 model.attention.mechanism=sa_topk
 same "a batch of one" "$tmp/single.json" train.batch=1 model.d=96 model.d_ff=192 model.norm=batch
 same "pairs" "$tmp/pairs.json" model.norm=batch model.dropout=0.1 train.accumulate=2 model.pooling=cls \

@@ -11,6 +11,7 @@ cat >"$tmp/tiny.json" <<END
 END
 for program in cast_train cast_sweep cast_step cast_data cast_bench; do
     expect 0 "^usage: $program" "$program --help" "$bin/$program" --help
+    check "within 100 columns" awk '/^keys,/ { exit } length > 100 { exit 1 }' "$tmp/out"
     expect 0 "^$program [0-9]+\.[0-9]+\.[0-9]+" "$program --version" "$bin/$program" --version
 done
 
@@ -117,6 +118,19 @@ expect 0 '"samples_per_s":.*"tokens_per_s":.*"gflops":.*"peak_gflops":.*"peak_rs
     "$bin/cast_bench" "$tmp/tiny.json" --json --seconds 0.01 --threads 1
 expect 0 'full +64' "a row a mechanism" \
     "$bin/cast_bench" "$tmp/tiny.json" --mechanisms cast,full --seconds 0.01 --threads 1
+four=("$bin/cast_bench" "$tmp/tiny.json" --seconds 0.01 --threads 1 model.attention.clusters=four)
+expect 78 "failed, as said above" "a key that is wrong for one mechanism" "${four[@]}" --mechanisms cast
+expect 0 'full +64 +[0-9]' "is not given to another" "${four[@]}" --mechanisms cast,full
+check "but is to this one" grep -q 'cast .*failed, as said above' "$tmp/out"
+expect 78 "'model.attention.clusters' is unknown" "a key that no mechanism of the list has" "${four[@]}" --mechanisms full,naive
+expect 78 "'model.attention.clusterz' is unknown; did you mean 'model.attention.clusters'" "a misspelt key" \
+    "${four[@]}" model.attention.clusterz=4 --mechanisms full,cast
+sed 's/"clusters": 4/"clusters": "four"/' "$tmp/tiny.json" >"$tmp/four.json"
+expect 0 'cast .*failed, as said above' "CONFIG's keys stay with its mechanism" \
+    "$bin/cast_bench" "$tmp/four.json" --seconds 0.01 --threads 1 --mechanisms cast,full
+check "others have their defaults" grep -qE 'full +64 +[0-9]' "$tmp/out"
+expect 0 'cast +64 +[0-9]' "cast too" \
+    "$bin/cast_bench" "$tmp/four.json" --seconds 0.01 --threads 1 --mechanisms cast model.attention.clusters=4
 expect 0 "model.max_length.* must be an integer" "a length that is none, beside one that is" \
     "$bin/cast_bench" "$tmp/tiny.json" --lengths 16,sixteen --seconds 0.01 --threads 1
 expect 78 'failed, as said above' "that alone" "$bin/cast_bench" "$tmp/tiny.json" --lengths sixteen --seconds 0.01 --threads 1

@@ -4,7 +4,7 @@ set -u
 . tests/training.sh
 root=$tmp/root
 mkdir -p "$root"
-cp -r README.md scripts results "$root"
+cp -r README.md docs scripts results "$root"
 for program in "$bin"/cast_*; do ln -s "$program" "$root"; done
 results=("$root/scripts/results.sh")
 
@@ -15,7 +15,7 @@ same() { diff <(printf '%b' "$2") "$root/results/$1"; }
 fails() { ! "$@"; }
 
 check "the committed pages" "${results[@]}"
-for file in README.md results/*.md; do
+for file in README.md docs/*.md results/*.md; do
     check "$file is made of the committed metrics" diff "$file" "$root/$file"
 done
 

@@ -78,7 +78,7 @@ check "before anything is computed" test ! -e "$tmp/full/metrics.jsonl"
 "$bin/cast_train" "$tmp/tiny.json" --out "$tmp/fills" train.steps=200000 train.eval_every=50 \
     > >(cat >"$tmp/out") 2>&1 & # through a pipe, which has no limit
 pid=$!
-until [ -e "$tmp/fills/best.safetensors" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+until [ -e "$tmp/fills/last.safetensors" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
 prlimit --fsize=4096: --pid $pid
 until grep -q 'NOT saved' "$tmp/out" || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
 kill -TERM $pid

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "core/gemm.h"
+#include "sublayer.h"
 #include "tiny.h"
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -61,43 +62,46 @@ int posix_memalign(void **p, size_t align, size_t size) {
 #define COUNTS 0
 #endif
 
-static const char *const attention[] = {
-    "\"type\":\"cast\",\"clusters\":3",
-    "\"type\":\"cast\",\"clusters\":3,\"mechanism\":\"sa_topk\",\"attention_fn\":\"laplace\"",
-    "\"type\":\"full\"", "\"type\":\"naive\""};
 static const char *const norms[] = {"layer", "scale", "batch"};
+
+static void check(const char *attention, int i) {
+    Tiny t;
+    TinyConf conf = {.attention = attention, .norm = norms[i % 3], .B = 6, .heads = 2};
+    conf.max_length = 150, conf.d_emb = 7, conf.dropout = i % 2 ? 0.1 : 0;
+    conf.per_example = 1 + i % 2;
+    Err err;
+    Engine e;
+    tiny_open(&t, conf, draws_open("allocation", (uint64_t)i));
+    assert_true(engine_open(&e, &t.m, t.B, 4, true, &err));
+    tiny_step(&t, &e, 1); /* the libraries' own memory: threads, kernels */
+    engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
+    const int before = allocations;
+    for (int n = 0; n < 3; n++) {
+        for (int b = 0; b < t.B; b++) /* other lengths than before */
+            for (int j = 0; j < conf.per_example; j++)
+                t.samples[b].length[j] = 1 + (t.samples[b].length[j] + 37) % 150;
+        tiny_step(&t, &e, 1);
+        engine_commit(&e, t.w);
+        engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
+    }
+    if (allocations != before)
+        fail_msg("%s, %s norm: %d allocations", attention, norms[i % 3], allocations - before);
+    engine_close(&e);
+    tiny_close(&t);
+}
 
 static void step_allocates_nothing(void **state) {
     (void)state;
     if (!COUNTS) skip();
     free(malloc(1));
     assert_true(allocations > 0);
-    for (int i = 0; i < 12; i++) {
-        Tiny t;
-        TinyConf conf = {.attention = attention[i % 4], .norm = norms[i / 4], .B = 6, .heads = 2};
-        conf.max_length = 150, conf.d_emb = 7, conf.dropout = i % 2 ? 0.1 : 0;
-        conf.per_example = 1 + i % 2;
-        Err err;
-        Engine e;
-        tiny_open(&t, conf, draws_open("allocation", (uint64_t)i));
-        assert_true(engine_open(&e, &t.m, t.B, 4, true, &err));
-        tiny_step(&t, &e, 1); /* the libraries' own memory: threads, kernels */
-        engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
-        const int before = allocations;
-        for (int n = 0; n < 3; n++) {
-            for (int b = 0; b < t.B; b++) /* other lengths than before */
-                for (int j = 0; j < conf.per_example; j++)
-                    t.samples[b].length[j] = 1 + (t.samples[b].length[j] + 37) % 150;
-            tiny_step(&t, &e, 1);
-            engine_commit(&e, t.w);
-            engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
+    for (int i = 0; attn_table[i]; i++)
+        for (int j = 0; j < 6; j++) {
+            char attention[MECH_TEXT];
+            const int variants = mech_variants(attn_table[i]);
+            mech_print(attention, attn_table[i], variants - 1 - j % variants, (MechSizes){3, 9});
+            check(attention, j);
         }
-        if (allocations != before)
-            fail_msg("%s, %s norm: %d allocations", attention[i % 4], norms[i / 4],
-                     allocations - before);
-        engine_close(&e);
-        tiny_close(&t);
-    }
 }
 
 int main(void) {

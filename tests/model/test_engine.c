@@ -12,6 +12,7 @@
 
 #include "core/gemm.h"
 #include "model/normalize.h"
+#include "sublayer.h"
 #include "tiny.h"
 
 #define CLOSE (sizeof(real) == 8 ? 1e-11 : 2e-4)
@@ -42,6 +43,9 @@ static double off(const real *a, const real *b, size_t n) {
     }
     return most > 0 ? worst / most : worst;
 }
+
+/* Of a mechanism's clusters and windows, in these small models. */
+#define SIZES ((MechSizes){3, 9})
 
 /* ---- the same bits ---- */
 
@@ -94,20 +98,25 @@ static void bits_do_not_depend_on_threads(void **state) {
         same_bits(c);
         c.B = 1;
         same_bits(c);
-        c = ragged, c.attention = "\"type\":\"full\"";
-        same_bits(c);
+        c = ragged;
+        for (int k = 0; attn_table[k]; k++) {
+            char attention[MECH_TEXT];
+            mech_print(attention, attn_table[k], mech_variants(attn_table[k]) - 1, SIZES);
+            c.attention = attention;
+            same_bits(c);
+        }
     }
 }
 
 /* ---- batches ---- */
 
-/* Without batch norm, samples do not know of each other: the batch's gradient is the sum of theirs.
- */
+/* Without batch norm, samples do not know of each other: the batch's gradient is the sum of theirs,
+ * and dropout drops the same of them wherever in a batch they are. */
 static void batch_is_the_sum_of_its_samples(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
         Tiny t;
-        const TinyConf conf = {.norm = norms[i], .B = 7, .per_example = 1 + i};
+        const TinyConf conf = {.norm = norms[i], .B = 7, .per_example = 1 + i, .dropout = 0.1 * i};
         tiny_open(&t, conf, draws_open("sum", 1));
         const size_t total = t.m.params.total;
         Engine e = open_engine(&t, 3, true);
@@ -156,22 +165,25 @@ static void reads_no_further_than_a_document(void **state) {
 /* Memory was planned for the longest document, and every other must fit. */
 static void every_length_fits(void **state) {
     (void)state;
-    static const char *const attention[] = {
-        "\"type\":\"cast\",\"clusters\":1,\"cluster_size\":\"length\"",
-        "\"type\":\"cast\",\"clusters\":2", "\"type\":\"full\""};
     static const int lengths[] = {1, 15, 16, 17, 255, 257, 520, 1024, 1039, 1040};
-    for (int i = 0; i < 3; i++) {
-        Tiny t;
-        const TinyConf conf = {.attention = attention[i], .B = 1, .d = 2, .max_length = 1040};
-        tiny_open(&t, conf, draws_open("lengths", 1));
-        Engine e = open_engine(&t, 1, true);
-        for (size_t n = 0; n < sizeof lengths / sizeof *lengths; n++) {
-            t.samples[0].length[0] = lengths[n];
-            tiny_step(&t, &e, 1);
-            assert_true(isfinite(tiny_loss(&t)));
+    for (int i = 0; attn_table[i]; i++) {
+        for (int v = 0; v < 2; v++) {
+            Tiny t;
+            char attention[MECH_TEXT];
+            const int variants = mech_variants(attn_table[i]);
+            mech_print(attention, attn_table[i], variants - 1 - v % variants,
+                       (MechSizes){1 + v, 1 + v});
+            const TinyConf conf = {.attention = attention, .B = 1, .d = 2, .max_length = 1040};
+            tiny_open(&t, conf, draws_open("lengths", 1));
+            Engine e = open_engine(&t, 1, true);
+            for (size_t n = 0; n < sizeof lengths / sizeof *lengths; n++) {
+                t.samples[0].length[0] = lengths[n];
+                tiny_step(&t, &e, 1);
+                assert_true(isfinite(tiny_loss(&t)));
+            }
+            engine_close(&e);
+            tiny_close(&t);
         }
-        engine_close(&e);
-        tiny_close(&t);
     }
 }
 
@@ -233,43 +245,47 @@ static bool bad_numbers(const Tiny *t) {
 /* In any parameter that is used, and at any place, it reaches the loss or the gradients' norm,
  * which stop a run: nothing on the way swallows it. (A token whose scores are NaN is in no cluster,
  * so its loss may be finite.) */
+static void check_nan(const char *attention, int i) {
+    const real bad[] = {(real)NAN, (real)INFINITY};
+    Tiny t;
+    const TinyConf conf = {.attention = attention,
+                           .norm = norms[i % 3],
+                           .post_norm = i / 3,
+                           .d_emb = 3,
+                           .pooling = i / 3 ? "cls" : "mean"};
+    tiny_open(&t, conf, draws_open("nan", (uint64_t)i));
+    Engine e = open_engine(&t, 2, true);
+    tiny_step(&t, &e, 1);
+    assert_false(bad_numbers(&t));
+    for (int q = 0; q < 2 * t.m.params.count; q++) {
+        const Param *p = &t.m.params.list[q / 2];
+        size_t row = !strcmp(p->name, "tok.weight") ? (size_t)t.ids[0] * 3 : 0;
+        real *x = &t.w[p->at + row], was = *x;
+        if (!(p->flags & PARAM_TRAINED)) continue;
+        /* An infinite key or gate may leave finite losses behind: exp(-inf) is 0. */
+        if (q % 2 && strstr(p->name, "attn.") && !strstr(p->name, "attn.o.")) continue;
+        *x = bad[q % 2];
+        tiny_step(&t, &e, 1);
+        if (!bad_numbers(&t))
+            fail_msg("%s in %s is lost: %s, %s norm", q % 2 ? "Inf" : "NaN", p->name, attention,
+                     norms[i % 3]);
+        *x = was;
+    }
+    tiny_step(&t, &e, 1);
+    assert_false(bad_numbers(&t));
+    engine_close(&e);
+    tiny_close(&t);
+}
+
 static void nan_reaches_the_loss(void **state) {
     (void)state;
-    static const char *const attention[] = {
-        "\"type\":\"cast\",\"clusters\":3",
-        "\"type\":\"cast\",\"clusters\":3,\"mechanism\":\"sa_topk\",\"attention_fn\":\"laplace\"",
-        "\"type\":\"full\"", "\"type\":\"naive\""};
-    const real bad[] = {(real)NAN, (real)INFINITY};
-    for (int i = 0; i < 4 * 3 * 2; i++) {
-        Tiny t;
-        const TinyConf conf = {.attention = attention[i % 4],
-                               .norm = norms[i / 4 % 3],
-                               .post_norm = i / 12,
-                               .d_emb = 3,
-                               .pooling = i / 12 ? "cls" : "mean"};
-        tiny_open(&t, conf, draws_open("nan", (uint64_t)i));
-        Engine e = open_engine(&t, 2, true);
-        tiny_step(&t, &e, 1);
-        assert_false(bad_numbers(&t));
-        for (int q = 0; q < 2 * t.m.params.count; q++) {
-            const Param *p = &t.m.params.list[q / 2];
-            size_t row = !strcmp(p->name, "tok.weight") ? (size_t)t.ids[0] * 3 : 0;
-            real *x = &t.w[p->at + row], was = *x;
-            if (!(p->flags & PARAM_TRAINED)) continue;
-            /* An infinite key or gate may leave finite losses behind: exp(-inf) is 0. */
-            if (q % 2 && strstr(p->name, "attn.") && !strstr(p->name, "attn.o.")) continue;
-            *x = bad[q % 2];
-            tiny_step(&t, &e, 1);
-            if (!bad_numbers(&t))
-                fail_msg("%s in %s is lost: %s, %s norm", q % 2 ? "Inf" : "NaN", p->name,
-                         attention[i % 4], norms[i / 4 % 3]);
-            *x = was;
+    for (int k = 0; attn_table[k]; k++)
+        for (int i = 0; i < 6; i++) {
+            char attention[MECH_TEXT];
+            const int variants = mech_variants(attn_table[k]);
+            mech_print(attention, attn_table[k], variants - 1 - i % variants, SIZES);
+            check_nan(attention, i);
         }
-        tiny_step(&t, &e, 1);
-        assert_false(bad_numbers(&t));
-        engine_close(&e);
-        tiny_close(&t);
-    }
 }
 
 /* ---- evaluation ---- */

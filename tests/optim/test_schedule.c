@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "io/schema.h"
 #include "optim/schedule.h"
 
 enum { CONSTANT, LINEAR, COSINE, RSQRT, SCHEDULES };
@@ -23,9 +22,17 @@ static void is(int schedule, int64_t s, int64_t warmup, int64_t horizon, double 
 static void words_are_in_order(void **state) {
     (void)state;
     static const char *const words[] = {"constant", "linear", "cosine", "rsqrt"};
-    char buf[32];
+    for (int i = 0; i < SCHEDULES; i++) assert_string_equal(schedule_name(i), words[i]);
+    assert_null(schedule_name(-1));
+    assert_null(schedule_name(SCHEDULES));
+}
+
+/* A schedule that does not end gives the same whatever the horizon. */
+static void ends_by_its_horizon(void **state) {
+    (void)state;
     for (int i = 0; i < SCHEDULES; i++)
-        assert_string_equal(schema_word(SCHEDULE_CHOICES, i, buf, sizeof buf), words[i]);
+        assert_int_equal(schedule_ends(i),
+                         schedule_factor(i, 9, 2, 10) != schedule_factor(i, 9, 2, 99));
 }
 
 static void warm_up_is_linear(void **state) {
@@ -77,9 +84,9 @@ static void odd_horizons(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_in_order), cmocka_unit_test(warm_up_is_linear),
-        cmocka_unit_test(falls_to_nothing),   cmocka_unit_test(falls_with_the_root),
-        cmocka_unit_test(odd_horizons),
+        cmocka_unit_test(words_are_in_order),  cmocka_unit_test(ends_by_its_horizon),
+        cmocka_unit_test(warm_up_is_linear),   cmocka_unit_test(falls_to_nothing),
+        cmocka_unit_test(falls_with_the_root), cmocka_unit_test(odd_horizons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,7 +177,7 @@ static void test_a_watched_evaluation(void **state) {
     params_init(&x.c.model.params, w, 1);
     assert_true(engine_open(&e, &x.c.model, 4, 4, false, &err));
     engine_weights(&e, w);
-    for (int i = 0; i < 4; i++) taps[i] = (AttnTap){clusters + i * 3 * SMALL_LENGTH, NULL};
+    for (int i = 0; i < 4; i++) taps[i] = (AttnTap){.clusters = clusters + i * 3 * SMALL_LENGTH};
     Seen seen = {.taps = taps};
     const Watch watch = {look, &seen, taps, 6};
     assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing", &watch));

@@ -1,0 +1,82 @@
+#include "model/taps.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+static int *no_choices(size_t n) {
+    int *x = mem_alloc(n, sizeof *x);
+    memset(x, 0xff, n * sizeof *x); /* -1 */
+    return x;
+}
+
+/* What a document has in a block. */
+static size_t slots(const Taps *t) { return (size_t)t->C * (size_t)t->k; }
+static size_t places(const Taps *t) {
+    return (size_t)t->heads * (size_t)t->rounds * (size_t)t->tokens;
+}
+
+void taps_open(Taps *t, const Model *m, int documents, int tokens, bool affinities) {
+    const AttnMech *mech = m->mech;
+    const size_t all = (size_t)documents * (size_t)m->conf.depth;
+    bool keys = false;
+    *t = (Taps){.documents = documents, .depth = m->conf.depth, .tokens = tokens};
+    t->tap = mem_alloc(all, sizeof *t->tap);
+    if (mech->clusters) mech->clusters(m->attn, &t->C, &t->k);
+    if (mech->groups) mech->groups(m->attn, &t->rounds, &keys), t->heads = m->conf.heads;
+    const size_t cells = (size_t)m->max_tokens * (size_t)t->C;
+    if (t->C) t->clusters = no_choices(all * slots(t));
+    if (t->rounds) t->groups = no_choices(all * places(t));
+    if (keys) t->groups_key = no_choices(all * places(t));
+    if (t->C && affinities) t->affinities = mem_alloc(all * cells, sizeof *t->affinities);
+    for (size_t i = 0; i < all; i++) {
+        const size_t document = i / (size_t)t->depth, block = i % (size_t)t->depth,
+                     at = block * (size_t)documents + document;
+        AttnTap *tap = &t->tap[i];
+        tap->stride = tokens;
+        if (t->clusters) tap->clusters = t->clusters + at * slots(t);
+        if (t->groups) tap->groups = t->groups + at * places(t);
+        if (t->groups_key) tap->groups_key = t->groups_key + at * places(t);
+        if (t->affinities) tap->affinities = t->affinities + i * cells;
+    }
+}
+
+void taps_close(Taps *t) {
+    mem_free(t->tap);
+    mem_free(t->clusters), mem_free(t->groups), mem_free(t->groups_key);
+    mem_free(t->affinities);
+    *t = (Taps){0};
+}
+
+/* [B,shape...], or [B,2,shape...] of pairs. */
+static StTensor tensor(const Taps *t, const Model *m, const char *name, int *data, int block,
+                       const int *shape, int ndim) {
+    const int per = m->task.per_example;
+    StTensor x = {.name = name, .dtype = DT_I32, .ndim = 1, .shape = {t->documents / per}};
+    size_t n = (size_t)t->documents;
+    if (per == 2) x.shape[x.ndim++] = 2;
+    for (int i = 0; i < ndim; i++) x.shape[x.ndim++] = shape[i], n *= (size_t)shape[i];
+    x.data = data + (size_t)block * n;
+    x.bytes = n * sizeof *data;
+    return x;
+}
+
+int taps_tensors(const Taps *t, const Model *m, StTensor *tensors, char (*names)[96]) {
+    const struct {
+        const char *name;
+        int *data, ndim, shape[3];
+    } kinds[] = {{"clusters", t->clusters, 2, {t->C, t->k}},
+                 {"groups", t->groups, 3, {t->heads, t->rounds, t->tokens}},
+                 {"groups_key", t->groups_key, 3, {t->heads, t->rounds, t->tokens}}};
+    int n = 0;
+    for (int block = 0; block < t->depth; block++)
+        for (int i = 0; i < 3; i++) {
+            if (!kinds[i].data) continue;
+            snprintf(names[n], sizeof names[n], "%s.%d", kinds[i].name, block);
+            tensors[n] =
+                tensor(t, m, names[n], kinds[i].data, block, kinds[i].shape, kinds[i].ndim);
+            n++;
+        }
+    return n;
+}

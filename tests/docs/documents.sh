@@ -1,0 +1,145 @@
+#!/bin/bash
+# Documents name what is there: files, C names, config keys and their defaults, links; in lines of at most 120 columns.
+#
+# A path in backticks is one of the root, of src/ or beside the page; NAME and TASK in it stand for anything. A row of
+# a table that begins with a key has its default behind it. Of blocks of code only keys are looked at, and nothing of
+# what scripts/results.sh makes.
+set -u
+. tests/training.sh
+
+# What a page says, a line each: number, kind, text.
+facts() { # PAGE
+    LC_ALL=C awk '
+        function tell(kind, text) { print FNR, kind, text }
+        /^<!-- end -->$/ { made = 0 }
+        /^<!-- made by: / { made = 1 }
+        made || /^<!--/ { next }
+        /^ *```/ { fence = !fence; next }
+        fence {
+            for (line = $0; match(line, /[a-z]+\.[a-z0-9_.]+=/); line = substr(line, RSTART + RLENGTH))
+                tell("key", substr(line, RSTART, RLENGTH - 1))
+            next
+        }
+        /^#+ / { tell("heading", tolower($0)) }
+        /^[|] `(model|train|data)\.[a-z0-9_.]+` [|] [^|]/ {
+            split($0, cell, / *[|] */)
+            gsub(/`/, "", cell[2])
+            tell("default", cell[2] " " cell[3])
+        }
+        {
+            wide = $0
+            gsub(/[\200-\277]/, "", wide)
+            if (length(wide) > 120 && !/^[|]/ && !/^!?\[[^]]*\]\([^)]*\)$/) tell("wide", length(wide) " columns, at most 120")
+            pieces = split($0, piece, /`/)
+            if (pieces && pieces % 2 == 0) tell("open", "code that goes on in the next line")
+            prose = ""
+            for (i = 1; i <= pieces; i++)
+                if (i % 2) prose = prose piece[i]
+                else tell("code", piece[i])
+            for (; match(prose, /\]\([^)]*\)/); prose = substr(prose, RSTART + RLENGTH))
+                tell("link", substr(prose, RSTART + 2, RLENGTH - 3))
+        }' "$1"
+}
+
+# "key default" of every key, those of all mechanisms.
+"$bin/cast_train" --help | sed -nE 's/^  ((task|(data|train|model)\.[a-z0-9_.]+)) .*\((.*; )?(default (.*)|required)\)$/\1 \6/p' >"$tmp/keys"
+
+anchors() { facts "$1" | sed -n 's/^[0-9]* heading #* //p' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
+is_there() { # PATH PAGE
+    local from found
+    for from in . src "$(dirname "$2")"; do
+        found=$(compgen -G "$from/${1//@(NAME|TASK)/*}" | head -n 1)
+        [ -e "$found" ] && return
+    done
+}
+is_linked() { # TARGET PAGE
+    local file=${1%%#*}
+    [[ $1 =~ ^(https?|mailto): ]] && return
+    file=${file:+$(dirname "$2")/$file}
+    file=${file:-$2}
+    [ -e "$file" ] && { [[ $1 != *#* ]] || anchors "$file" | grep -qxF -- "${1#*#}"; }
+}
+is_key() { grep -qE "^${1//./\\.}[. ]" "$tmp/keys"; } # or the beginning of keys
+
+shopt -s extglob
+path='^[A-Za-z0-9_.*-]*/([A-Za-z0-9_./*-]*\.[a-z]+|([A-Za-z0-9_.*-]+/)*)$'
+name='^([a-z][a-z0-9]+(_[a-z0-9][a-z0-9]+)+|[A-Z][A-Z0-9]*_[A-Z0-9_]+)(\(.*\))?$|^([a-z][a-z0-9_]*)\(\)$|^([A-Z][a-z0-9]+([A-Z][a-z0-9]*)+)$'
+key='(^|[^A-Za-z0-9_./-])((model|train|data)\.[a-z0-9_.]*[a-z0-9_])(.*)$'
+check_code() { # TEXT PAGE: prints what is wrong
+    local rest=$1
+    if [[ $1 =~ $path ]]; then
+        is_there "$1" "$2" || echo "no file $1"
+    elif [[ $1 =~ $name ]]; then
+        grep -rqwF -- "${1%%\(*}" src || echo "no ${1%%\(*} in src"
+    fi
+    while [[ $rest =~ $key ]]; do
+        rest=${BASH_REMATCH[4]}
+        set -- "${BASH_REMATCH[2]}"
+        [[ $1 =~ \.(c|h|py|md|json|safetensors)$ ]] || is_key "$1" || echo "no key $1"
+    done
+}
+findings() { # PAGE
+    local line kind text
+    facts "$1" | while read -r line kind text; do
+        case $kind in
+        code) check_code "$text" "$1" ;;
+        key) check_code "$text=" "$1" ;;
+        default) grep -qxF -- "$text" "$tmp/keys" || echo "not the default: $text" ;;
+        link) is_linked "$text" "$1" || echo "no target $text" ;;
+        wide | open) echo "$text" ;;
+        esac | sed "s|^|${1##*/}:$line: |"
+    done
+}
+sound() { ! findings "$1" | grep .; }
+named() { # what sources name of documents
+    local file page step
+    grep -roE 'docs/[a-z_]+\.md(, steps? [0-9]+)?' src tests scripts Makefile | grep -v documents.sh | while IFS=: read -r file page; do
+        step=${page##* }
+        page=${page%%,*}
+        [ -e "$page" ] || echo "$file: no $page"
+        [[ $step != +([0-9]) ]] || grep -qE "^$step\. " "$page" || echo "$file: no step $step in $page"
+    done | sort -u
+}
+
+cat >"$tmp/planted.md" <<'END'
+# Planted
+`src/core/nowhere.c` `src/nowhere/` `core/rng.h` `src/data/NAME.c` `src/data/NAME.py`
+`rng_nowhere(x)` `rnghere()` `RngNowhere` `RNG_NOWHERE` `rng_fold(key, x)` `RngKey`
+`model.nowhere` `train.batch=2 train.nowhere=3` `train.safetensors`
+| `model.depth` | 3 | |
+| `model.d` | 128 | |
+[a](nowhere.md) [b](#nowhere) [c](#planted) [d](https://example.org)
+`not
+closed`
+A line which goes on and on, up to the place where a page that is read in a terminal of that width would end, and beyond.
+| A line which goes on and on, up to the place where a page that is read in a terminal of that width would end, and beyond. |
+```
+cast_train data.nowhere=1; a line which goes on and on, up to the place where a page in a terminal of that width would end
+```
+<!-- made by: nothing -->
+`src/nowhere.c`
+<!-- end -->
+END
+findings "$tmp/planted.md" >"$tmp/found"
+check "what is planted is found, and nothing else" diff "$tmp/found" - <<'END'
+planted.md:2: no file src/core/nowhere.c
+planted.md:2: no file src/nowhere/
+planted.md:2: no file src/data/NAME.py
+planted.md:3: no rng_nowhere in src
+planted.md:3: no rnghere in src
+planted.md:3: no RngNowhere in src
+planted.md:3: no RNG_NOWHERE in src
+planted.md:4: no key model.nowhere
+planted.md:4: no key train.nowhere
+planted.md:5: not the default: model.depth 3
+planted.md:7: no target nowhere.md
+planted.md:7: no target #nowhere
+planted.md:8: code that goes on in the next line
+planted.md:9: code that goes on in the next line
+planted.md:10: 121 columns, at most 120
+planted.md:13: no key data.nowhere
+END
+for page in docs/*.md README.md CONTRIBUTING.md data/README.md scripts/reference/README.md results/*.md; do
+    check "$page" sound "$page"
+done
+check "what sources name of documents" diff /dev/null <(named)
