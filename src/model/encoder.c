@@ -18,38 +18,6 @@ enum { PLACE_EMBEDDING, PLACE_ATTENTION, PLACE_FEED_FORWARD };
 
 static int largest(int a, int b) { return a > b ? a : b; }
 
-/* Of a whole batch's activations, which batch norm has in memory, embeddings are a twelfth, and
- * their tables are small. */
-static bool keeps_embedding(const Model *m) { return m->conf.norm != NORM_BATCH; }
-
-void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
-    const size_t n = (size_t)N, d = (size_t)m->conf.d;
-    const int streams = 2 * m->conf.depth + 1;
-    doc->N = N;
-    doc->stream = arena_take(a, (size_t)streams, sizeof *doc->stream);
-    doc->mean = arena_take(a, (size_t)m->nnorms, sizeof *doc->mean);
-    doc->rstd = arena_take(a, (size_t)m->nnorms, sizeof *doc->rstd);
-    doc->blocks = arena_take(a, (size_t)m->conf.depth, sizeof *doc->blocks);
-    const bool measuring = !a->base;
-    const size_t saved = attn_needs(m->mech, m->attn, N).saved.used;
-    for (int i = 0; i < streams; i++) {
-        real *s = i > 0 || keeps_embedding(m) ? arena_reals(a, n * d) : NULL;
-        if (!measuring) doc->stream[i] = s;
-    }
-    for (int i = 0; i < m->nnorms && m->conf.norm != NORM_BATCH; i++) {
-        real *mean = arena_reals(a, n), *rstd = arena_reals(a, n);
-        if (!measuring) doc->mean[i] = mean, doc->rstd[i] = rstd;
-    }
-    for (int i = 0; i < m->conf.depth; i++) {
-        BlockActs b = {.attn = arena_part(a, saved)};
-        b.f = model_keeps_products(m) ? arena_reals(a, n * (size_t)m->conf.d_ff) : NULL;
-        if (!measuring) doc->blocks[i] = b;
-    }
-    doc->grad = arena_reals(a, n * d);
-    doc->z = arena_reals(a, d);
-    doc->dz = arena_reals(a, d);
-}
-
 void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
     const size_t d = (size_t)m->conf.d;
     const int embedded = fold_applies(m) ? 0 : m->conf.d_emb;
@@ -61,7 +29,7 @@ void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
     t->x = arena_reals(a, rows);
     t->dx = arena_reals(a, rows);
     t->dy = m->conf.dropout > 0 ? arena_reals(a, rows) : NULL;
-    t->embedding = keeps_embedding(m) ? NULL : arena_reals(a, rows);
+    t->embedding = doc_keeps_embedding(m) ? NULL : arena_reals(a, rows);
     t->attn = arena_part(a, attn.scratch.used);
     t->job = arena_part(a, attn.job.used);
 }
@@ -166,7 +134,7 @@ static void embedding_forward(const Pass *p, const Doc *doc, EncoderScratch *t) 
 
 /* Makes doc->stream[0]: once, forward, where it is kept; else for every segment that reads it. */
 static void embed(const Pass *p, Doc *doc, EncoderScratch *t, int segment, bool forward) {
-    const bool kept = keeps_embedding(p->m);
+    const bool kept = doc_keeps_embedding(p->m);
     const int last = !kept && p->m->conf.pre_norm ? 1 : 0;
     if (segment > last || (kept && !forward)) return;
     if (!kept) doc->stream[0] = t->embedding;

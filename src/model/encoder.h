@@ -3,45 +3,7 @@
 #ifndef MODEL_ENCODER_H
 #define MODEL_ENCODER_H
 
-#include "model/fold.h"
-
-/* Batch norm's statistics of the batch at hand, or the running ones in evaluation. */
-typedef struct BatchStats {
-    real *mean, *rstd;   /* (d) */
-    const real *dg, *db; /* (d) sums over the batch, for the backward pass */
-    double population;   /* tokens of the batch */
-} BatchStats;
-
-/* What all documents of a batch share. */
-typedef struct Pass {
-    const Model *m;
-    const real *w, *wt;
-    const BatchStats *stats; /* one a norm; only with batch norm */
-    const Fold *fold;        /* projected embedding tables */
-    double dropout;          /* 0 in evaluation */
-} Pass;
-
-/* One block's activations. */
-typedef struct BlockActs {
-    Arena attn; /* what the mechanism saves */
-    real *f;    /* (N,d_ff) before gelu; NULL where it is made again */
-} BlockActs;
-
-/* A document's memory. */
-typedef struct Doc {
-    int N;               /* tokens, cls counted */
-    const int *ids;      /* its token ids, without cls */
-    RngKey key;          /* of its dropout masks */
-    AttnTap *tap;        /* one a block, or NULL */
-    AttnMeter *meter;    /* or NULL */
-    real **stream;       /* (2 depth + 1) x (N,d): the inputs of norms, and of the first sublayer;
-                            with batch norm the first, the embedding, is a thread's */
-    real **mean, **rstd; /* (nnorms) x (N): layer norm; scale norm keeps 1/|x| in rstd */
-    BlockActs *blocks;
-    real *grad;   /* (N,d) gradient of the stream */
-    real *z, *dz; /* (d) pooled */
-} Doc;
-void doc_place(Doc *doc, Arena *a, const Model *m, int N);
+#include "model/doc.h"
 
 /* A thread's scratch. */
 typedef struct EncoderScratch {

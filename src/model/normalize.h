@@ -2,7 +2,7 @@
 #ifndef MODEL_NORMALIZE_H
 #define MODEL_NORMALIZE_H
 
-#include "model/encoder.h"
+#include "model/doc.h"
 
 #define LAYER_EPS REAL(1e-5)
 #define SCALE_EPS REAL(1e-5)
