@@ -45,20 +45,23 @@ void params_free(Params *p) {
     *p = (Params){0};
 }
 
-void params_init(const Params *p, real *w, uint64_t seed) {
-    RngKey root = rng_fold_name(rng_key(seed), "init");
-    for (int i = 0; i < p->count; i++) {
-        const Param *q = &p->list[i];
-        RngKey key = rng_fold_name(root, q->name);
-        real *x = w + q->at;
-        if (q->init.kind == INIT_CONST)
-            for (size_t j = 0; j < q->n; j++) x[j] = (real)q->init.value;
-        else if (q->init.kind == INIT_NORMAL)
-            rng_fill_normal(x, (int64_t)q->n, key, 0, q->init.value);
-        else
-            rng_fill_uniform(x, (int64_t)q->n, key,
-                             sqrt(6.0 / (double)(q->shape[0] + q->shape[1])));
+static void init(const Param *p, real *w, uint64_t seed) {
+    const RngKey key = rng_fold_name(rng_fold_name(rng_key(seed), "init"), p->name);
+    const int64_t n = (int64_t)p->n;
+    real *x = w + p->at;
+    switch (p->init.kind) {
+    case INIT_CONST:
+        for (size_t j = 0; j < p->n; j++) x[j] = (real)p->init.value;
+        break;
+    case INIT_NORMAL: rng_fill_normal(x, n, key, 0, p->init.value); break;
+    case INIT_XAVIER:
+        rng_fill_uniform(x, n, key, sqrt(6.0 / (double)(p->shape[0] + p->shape[1])));
+        break;
     }
+}
+
+void params_init(const Params *p, real *w, uint64_t seed) {
+    for (int i = 0; i < p->count; i++) init(&p->list[i], w, seed);
 }
 
 void params_transpose(const Params *p, real *wt, const real *w) {
@@ -74,6 +77,17 @@ static bool known_tensor(const Params *p, const char *name) {
     return !strncmp(name, "state.", 6) || params_find(p, name);
 }
 
+static bool take(const Param *p, real *w, const StFile *f, Err *err) {
+    const StTensor *t = st_find(f, p->name);
+    if (!t)
+        return err_set(err, EX_DATAERR,
+                       "%s: tensor '%s' is missing: the file belongs to another model", f->path,
+                       p->name);
+    const Dtype dtype = t->dtype == DT_F64 ? DT_F64 : DT_F32;
+    return st_want(f, p->name, dtype, p->ndim, p->shape, err) &&
+           st_reals(f, p->name, w + p->at, p->n, err);
+}
+
 bool params_read(const Params *p, real *w, const StFile *f, Err *err) {
     for (int i = 0; i < f->ntensors; i++)
         if (!known_tensor(p, f->tensors[i].name))
@@ -81,20 +95,25 @@ bool params_read(const Params *p, real *w, const StFile *f, Err *err) {
                            "%s: tensor '%s' is not a parameter of this model: the file belongs to "
                            "another model",
                            f->path, f->tensors[i].name);
-    return params_take(p, w, f, err);
+    for (int i = 0; i < p->count; i++)
+        if (!take(&p->list[i], w, f, err)) return false;
+    return true;
 }
 
-bool params_take(const Params *p, real *w, const StFile *f, Err *err) {
+bool params_lacks_draw(const Param *p, const StFile *f) {
+    const StTensor *t = st_find(f, p->name);
+    bool same = t && t->ndim == p->ndim;
+    for (int i = 0; same && i < p->ndim; i++) same = t->shape[i] == p->shape[i];
+    return p->flags & PARAM_DRAWN && !same;
+}
+
+bool params_take(const Params *p, real *w, const StFile *f, uint64_t seed, Err *err) {
     for (int i = 0; i < p->count; i++) {
         const Param *q = &p->list[i];
-        const StTensor *t = st_find(f, q->name);
-        if (!t)
-            return err_set(err, EX_DATAERR,
-                           "%s: tensor '%s' is missing: the file belongs to another model", f->path,
-                           q->name);
-        Dtype dtype = t->dtype == DT_F64 ? DT_F64 : DT_F32;
-        if (!st_want(f, q->name, dtype, q->ndim, q->shape, err)) return false;
-        if (!st_reals(f, q->name, w + q->at, q->n, err)) return false;
+        if (params_lacks_draw(q, f))
+            init(q, w, seed);
+        else if (!take(q, w, f, err))
+            return false;
     }
     return true;
 }

@@ -76,6 +76,7 @@ static bool is_missing(const Trained *t, const Param *p, Err *err) {
 
 static bool check_param(const Trained *t, const StFile *f, const Param *p, Err *err) {
     const StTensor *x = st_find(f, p->name);
+    if (params_lacks_draw(p, f)) return true; /* it will be drawn */
     if (!x) return is_missing(t, p, err);
     const Dtype dtype = x->dtype == DT_F64 ? DT_F64 : DT_F32;
     bool same = x->dtype == dtype && x->ndim == p->ndim;
@@ -178,7 +179,9 @@ static bool open_engine(Trained *t, const StFile *f, Err *err) {
     t->memory.used = 0;
     if (!arena_open(&t->memory, bytes, err)) return false;
     place(t);
-    if (!params_take(&c->model.params, t->w, f, err) ||
+    for (int i = 0; i < c->model.params.count; i++)
+        t->drawn += params_lacks_draw(&c->model.params.list[i], f);
+    if (!params_take(&c->model.params, t->w, f, (uint64_t)c->train.seed, err) ||
         !engine_open(&t->engine, &c->model, c->train.batch, c->train.lanes, false, err))
         return false;
     engine_weights(&t->engine, t->w);
@@ -273,6 +276,10 @@ void trained_print(FILE *f, const Trained *t) {
     fputc('\n', f);
     list_changes(t, list, sizeof list);
     if (list[0]) fprintf(f, "changed  %s\n", list);
+    if (t->drawn)
+        fprintf(
+            f, "drawn    %d parameters that the weights lack and that never train, train.seed %d\n",
+            t->drawn, c->train.seed);
     fprintf(f, "data     %s: %s, %d examples\n", c->data_dir, split_names[t->split],
             t->feed.examples[t->split]);
 }

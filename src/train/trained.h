@@ -25,6 +25,7 @@ typedef struct Trained {
     char checkpoint[FILE_PATH_MAX];
     const char *which; /* "best" or "last"; "checkpoint": of no run */
     int64_t update;    /* that the weights are of */
+    int drawn;         /* parameters that they lack, random draws */
     int split;
     Feed feed;     /* of that split alone; its batch.out has logits too */
     Engine engine; /* for evaluation */
