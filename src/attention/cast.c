@@ -99,11 +99,11 @@ static void place_scratch(CastState *v, const Cast *s, Arena *a, int N, bool bac
     const size_t rows = (size_t)N * d;
     v->x_rows = arena_reals(a, rows);
     v->asum = arena_reals(a, cast_score_reals(s, N));
+    v->outside = backward ? arena_reals(a, cast_score_reals(s, N)) : v->asum;
     v->table = arena_reals(a, h * C * d);
     if (!backward) return;
     v->dy_rows = arena_reals(a, rows);
     v->dx_rows = arena_reals(a, rows);
-    v->outside = arena_reals(a, cast_score_reals(s, N));
     v->dasum = arena_reals(a, cast_score_reals(s, N));
     v->dphi = arena_reals(a, cast_token_reals(N));
     v->dtable = arena_reals(a, h * C * d);
@@ -348,13 +348,13 @@ static void open(CastState *v, const Cast *s, const AttnCall *c, bool backward) 
     place_scratch(v, s, &m.scratch, c->N, backward);
     order_rows(v);
     if (backward ? !s->shape.keep : v->skips) attn_project(c, &v->rows, v->x, v->clustered);
+    cast_mix(v);
 }
 
 static void forward(const void *self, const AttnCall *c) {
     const Cast *s = self;
     CastState v;
     open(&v, s, c, false);
-    cast_mix_members(&v);
     memset(v.rows.r, 0, (size_t)(v.clustered * c->d) * sizeof(real));
     memset(v.rinter, 0, (size_t)(s->clusters * c->d) * sizeof(real));
     attn_each(c, s->clusters, cluster_forward, cluster_forward_finish, &v);
@@ -369,7 +369,6 @@ static void backward(const void *self, const AttnCall *c) {
     open(&v, s, c, true);
     output_backward(&v);
     memset(v.dphi, 0, cast_token_reals(c->N) * sizeof(real));
-    cast_mix(&v);
     cast_others_backward(&v);
     attn_each(c, s->clusters, cluster_backward, cluster_backward_finish, &v);
     cast_mix_backward(&v);

@@ -20,30 +20,29 @@ static void mix_block(const void *ctx, int i, Arena scratch) {
                        v->s->clusters, BLOCK);
 }
 
-void cast_mix(const CastState *v) { attn_each(v->call, cast_row_blocks(v), mix_block, NULL, v); }
-
-/* Weights of members become 0, and are kept where that is wanted. */
-static void clear_members(const CastState *v, real *outside, int c, bool keep) {
+/* Of a cluster's members: their weights are kept, and in `outside` become 0. */
+static void split_members(const void *ctx, int c, Arena scratch) {
+    const CastState *v = ctx;
     const int *list = cast_list(v, c);
+    (void)scratch;
     for (int head = 0; head < v->s->shape.h; head++) {
         real *weight = cast_members(v, v->weight, c, head);
         for (int i = 0; i < v->size[c]; i++) {
             const size_t at = cast_score_at(v->s, list[i], head * v->s->clusters + c);
-            if (keep) weight[i] = outside[at];
-            outside[at] = 0;
+            weight[i] = v->outside[at];
+            v->outside[at] = 0;
         }
     }
 }
 
-static void take_members(const void *ctx, int c, Arena scratch) {
-    const CastState *v = ctx;
-    (void)scratch;
-    clear_members(v, v->asum, c, true);
+static size_t score_bytes(const CastState *v) {
+    return (size_t)cast_row_blocks(v) * cast_block_reals(v->s) * sizeof(real);
 }
 
-void cast_mix_members(const CastState *v) {
-    cast_mix(v);
-    attn_each(v->call, v->s->clusters, take_members, NULL, v);
+void cast_mix(const CastState *v) {
+    attn_each(v->call, cast_row_blocks(v), mix_block, NULL, v);
+    if (v->outside != v->asum) memcpy(v->outside, v->asum, score_bytes(v));
+    attn_each(v->call, v->s->clusters, split_members, NULL, v);
 }
 
 /* ---- the sum over other clusters, step 8 ---- */
@@ -60,7 +59,8 @@ static void skipped_output(const CastState *v, Block b, Arena scratch) {
     const int d = v->call->d, rows = v->s->shape.h * v->s->clusters;
     const real *bias = v->call->proj[ATTN_O].b;
     real *y = arena_reals(&scratch, (size_t)d * BLOCK);
-    gemm_tn(y, d, cast_scores_of(v->asum, v->s, b, 0), BLOCK, v->table, d, b.rows, d, rows, false);
+    gemm_tn(y, d, cast_scores_of(v->outside, v->s, b, 0), BLOCK, v->table, d, b.rows, d, rows,
+            false);
     for (int r = 0; r < b.rows; r++) {
         real *to = v->call->Y + (size_t)v->order[b.n0 + r] * (size_t)d;
 #pragma omp simd
@@ -68,7 +68,7 @@ static void skipped_output(const CastState *v, Block b, Arena scratch) {
     }
 }
 
-/* R += sum over the clusters that do not hold n of A_sum R_inter; asum has zeros for members. */
+/* R += sum over the clusters that do not hold n of A_sum R_inter. */
 static void others_block(const void *ctx, int i, Arena scratch) {
     const CastState *v = ctx;
     const int d = v->call->d, e = v->s->shape.e, C = v->s->clusters;
@@ -79,7 +79,7 @@ static void others_block(const void *ctx, int i, Arena scratch) {
     }
     real *R = v->rows.r + (size_t)b.n0 * (size_t)d;
     for (int head = 0; head < v->s->shape.h; head++)
-        gemm_tn(R + head * e, d, cast_scores_of(v->asum, v->s, b, head), BLOCK,
+        gemm_tn(R + head * e, d, cast_scores_of(v->outside, v->s, b, head), BLOCK,
                 v->rinter + head * e, d, b.rows, e, C, true);
 }
 
@@ -126,21 +126,12 @@ void cast_others(const CastState *v) {
     if (v->s->summaries || v->skips) attn_each(v->call, cast_row_blocks(v), others_block, NULL, v);
 }
 
-static void leave_members(const void *ctx, int c, Arena scratch) {
-    const CastState *v = ctx;
-    (void)scratch;
-    clear_members(v, v->outside, c, false);
-}
-
 void cast_others_backward(const CastState *v) {
     const AttnCall *c = v->call;
-    const size_t bytes = (size_t)cast_row_blocks(v) * cast_block_reals(v->s) * sizeof(real);
     if (!v->s->summaries) {
-        memset(v->dasum, 0, bytes);
+        memset(v->dasum, 0, score_bytes(v));
         return;
     }
-    memcpy(v->outside, v->asum, bytes);
-    attn_each(c, v->s->clusters, leave_members, NULL, v);
     if (v->skips) attn_each(c, v->s->shape.h, fold_output, NULL, v);
     attn_each(c, cast_row_blocks(v), others_backward_block, NULL, v);
     attn_each(c, v->s->shape.h, others_backward_head, NULL, v);

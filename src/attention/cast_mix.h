@@ -8,9 +8,9 @@
 /* What a job here takes of AttnMemory.job. */
 void cast_place_mix(const Cast *s, Arena *job);
 
-/* A_sum of all rows; the same and, apart, members' weights, after which asum is 0 there. */
+/* A_sum of all rows, members' weights, and what is left for the clusters that do not hold a row's
+ * token. */
 void cast_mix(const CastState *v);
-void cast_mix_members(const CastState *v);
 
 /* R += A_sum R_inter of the clusters that do not hold a row's token; and all of the output of
  * tokens that are skipped. */

@@ -111,11 +111,12 @@ static void draw_sizes(TinyConf *c, Draws *d) {
     c->dropout = draw_int(d, 0, 2) ? 0 : 0.3;
 }
 
-/* Norms x pre/post x one document or two x mean/cls x positions: 48 models, with the variants of a
- * mechanism in turn, at sizes that leave some tokens out of its clusters or none. */
+/* Norms x pre/post x one document or two x mean/cls x positions: 48 models, twice with the variants
+ * of a mechanism in turn, at sizes that leave some tokens out of its clusters or none. */
 static void all_models(const AttnMech *m) {
     const AttnShape any = {4, 2, 2, 9, 8, true};
-    for (int i = 0, variant = 0; i < 48; variant++) {
+    const int models = mech_variants(m) > 1 ? 96 : 48;
+    for (int i = 0, variant = 0; i < models; variant++) {
         char attention[MECH_TEXT];
         Err err;
         mech_print(attention, m, variant % mech_variants(m), (MechSizes){2 + i % 2, 2 + i % 7});
