@@ -165,6 +165,7 @@ static void long_documents(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
         TinyConf c = {.norm = norms[i], .post_norm = i == 1, .max_length = 280, .vocab = 1100};
+        c.dropout = 0.2 * (i % 2);
         c.pooling = i == 2 ? "cls" : "mean";
         c.positions = "sinusoidal";
         c.attention = i ? "\"type\":\"cast\",\"clusters\":2" : "\"type\":\"full\"";
@@ -174,11 +175,12 @@ static void long_documents(void **state) {
     grad_report("long documents");
 }
 
-/* So wide that batch norm keeps what narrower documents make again; parameters along directions. */
+/* So wide that batch norm keeps what narrower documents make again, and that gradients of weights
+ * are summed in several slices; parameters along directions. */
 static void wide_batch_norm(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        TinyConf c = {.norm = "batch", .post_norm = i, .d = 64, .d_ff = 9, .heads = 4};
+        TinyConf c = {.norm = "batch", .post_norm = i, .d = 66, .d_ff = 9, .heads = 3};
         c.max_length = 24, c.B = 2;
         c.attention = "\"type\":\"cast\",\"clusters\":2,\"cluster_size\":6";
         check(c, 320 + (uint64_t)i, 2);
