@@ -284,7 +284,7 @@ void attend_forward(const AttendPack *p, const AttendTiles *tiles, int head, int
         real *o = at(p, p->o, r0, head);
         if (t.first >= t.end) {
             clear(p, p->o, r0, t.rows, head);
-            memset(lse + r0, 0, (size_t)t.rows * sizeof *lse);
+            if (f == ATTN_SOFTMAX) memset(lse + r0, 0, (size_t)t.rows * sizeof *lse);
             continue;
         }
         EACH_KEYS(&t) {
@@ -358,8 +358,9 @@ static void tile_products(const AttendPack *p, const AttendTiles *x, const Tile 
             !first_rows);
 }
 
+/* Whether every query sees every key, and there are some: then tiles reach all of dq, dk, dv. */
 static bool sees_all(const AttendPack *p) {
-    return key_from(p, p->n - 1) == 0 && key_to(p, 0) == p->m;
+    return p->n > 0 && p->m > 0 && key_from(p, p->n - 1) == 0 && key_to(p, 0) == p->m;
 }
 
 void attend_backward(const AttendPack *p, const AttendTiles *x, int head, real *da, const real *a,
