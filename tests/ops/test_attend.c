@@ -1,187 +1,256 @@
-/* Tiled attention against the definition, in sizes and magnitudes beyond what the gradient checks
- * can afford. */
+/* Tiled attention against the definition in double: rectangles, lists, bands, and sizes and
+ * magnitudes beyond what the gradient checks can afford. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "core/gemm.h"
-#include "core/lanes.h"
-#include "draws.h"
-#include "ops/attend.h"
+#include "ops/attend_case.h"
 
 #define BAR (sizeof(real) == 8 ? 1e-11 : 2e-4)
 
-/* One head. */
-typedef struct Case {
-    AttnFn fn;
-    int n, e;
-    double bar;
-    real *q, *k, *v, *go, *a;      /* (n,e), a (n) */
-    real *o, *dq, *dk, *dv, *da;   /* what attend makes */
-    double *O, *DQ, *DK, *DV, *DA; /* what it should make */
-} Case;
+/* ---- the definition ---- */
 
-static double score(const Case *c, int i, int j) {
-    double s = 0;
-    for (int x = 0; x < c->e; x++) s += (double)c->q[i * c->e + x] * (double)c->k[j * c->e + x];
-    return s / sqrt(c->e);
+/* Where query i and key j of a head begin in their tables. */
+static size_t query_at(const Case *c, int head, int i) {
+    return (size_t)((c->queries ? c->queries[i] : i) * c->h + head) * (size_t)c->e;
+}
+static size_t key_at(const Case *c, int head, int j) {
+    return (size_t)((c->keys ? c->keys[j] : j) * c->h + head) * (size_t)c->e;
+}
+
+static double dot(const real *x, const real *y, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += (double)x[i] * (double)y[i];
+    return sum;
 }
 
 static const double mu = 0.70710678118654752440, spread = 2.50662827463100050242;
 
-/* P and its derivative by the score, of row i. */
-static void probabilities(const Case *c, int i, double *p, double *slope) {
-    double top = -INFINITY, sum = 0;
-    for (int j = 0; j < c->n; j++) p[j] = score(c, i, j), top = fmax(top, p[j]);
-    if (c->fn == ATTN_LAPLACE) {
-        for (int j = 0; j < c->n; j++) {
-            const double z = (mu - p[j]) * spread;
-            p[j] = 0.5 * erfc(z);
-            slope[j] = sqrt(2) * exp(-z * z);
-        }
-        return;
+static void laplace(const Case *c, int i, double *p, double *slope) {
+    for (int j = 0; j < c->m; j++) {
+        const double z = (mu - p[j]) * spread;
+        p[j] = sees(c, i, j) ? 0.5 * erfc(z) : 0;
+        slope[j] = sees(c, i, j) ? sqrt(2) * exp(-z * z) : 0;
     }
-    for (int j = 0; j < c->n; j++) sum += p[j] = exp(p[j] - top);
-    for (int j = 0; j < c->n; j++) p[j] /= sum;
 }
 
-static void define_row(const Case *c, int i, const double *p, const double *slope) {
+static void softmax(const Case *c, int i, double *p) {
+    double top = -INFINITY, sum = 0;
+    for (int j = 0; j < c->m; j++)
+        if (sees(c, i, j)) top = fmax(top, p[j]);
+    for (int j = 0; j < c->m; j++) sum += p[j] = sees(c, i, j) ? exp(p[j] - top) : 0;
+    for (int j = 0; j < c->m; j++)
+        if (sum > 0) p[j] /= sum;
+}
+
+/* P and its derivative by the score, of row i. */
+static void probabilities(const Case *c, int head, int i, double *p, double *slope) {
+    const real *q = c->in[Q] + query_at(c, head, i);
+    for (int j = 0; j < c->m; j++) p[j] = dot(q, c->in[K] + key_at(c, head, j), c->e) / sqrt(c->e);
+    if (c->fn == ATTN_LAPLACE)
+        laplace(c, i, p, slope);
+    else
+        softmax(c, i, p);
+}
+
+static void define_row(const Case *c, int head, int i, const double *p, const double *slope) {
     const int e = c->e;
-    const double a = (double)c->a[i], tau = sqrt(e);
-    double *dp = malloc((size_t)c->n * sizeof *dp), D = 0;
-    if (!dp) abort();
-    for (int j = 0; j < c->n; j++) {
-        dp[j] = 0;
+    const size_t at = query_at(c, head, i), out = (size_t)(i * c->h + head) * (size_t)e;
+    const double a = c->a ? (double)c->in[A][head * c->n + i] : 1;
+    const real *q = c->in[Q] + at, *go = c->in[GO] + at;
+    double D = 0;
+    for (int j = 0; j < c->m; j++) D += p[j] * dot(go, c->in[V] + key_at(c, head, j), e);
+    c->want[DA][head * c->n + i] = D;
+    for (int j = 0; j < c->m; j++) {
+        const size_t to = key_at(c, head, j);
+        const double dp = dot(go, c->in[V] + to, e);
+        const double ds = a * (c->fn == ATTN_LAPLACE ? slope[j] * dp : p[j] * (dp - D)) / sqrt(e);
         for (int x = 0; x < e; x++) {
-            c->O[i * e + x] += p[j] * (double)c->v[j * e + x];
-            dp[j] += (double)c->go[i * e + x] * (double)c->v[j * e + x];
-            c->DV[j * e + x] += a * p[j] * (double)c->go[i * e + x];
-        }
-        D += p[j] * dp[j];
-    }
-    c->DA[i] = D;
-    for (int j = 0; j < c->n; j++) {
-        const double ds = a * (c->fn == ATTN_LAPLACE ? slope[j] * dp[j] : p[j] * (dp[j] - D)) / tau;
-        for (int x = 0; x < e; x++) {
-            c->DQ[i * e + x] += ds * (double)c->k[j * e + x];
-            c->DK[j * e + x] += ds * (double)c->q[i * e + x];
+            c->want[O][out + (size_t)x] += p[j] * (double)c->in[V][to + (size_t)x];
+            c->want[DQ][at + (size_t)x] += ds * (double)c->in[K][to + (size_t)x];
+            c->want[DK][to + (size_t)x] += ds * (double)q[x];
+            c->want[DV][to + (size_t)x] += a * p[j] * (double)go[x];
         }
     }
-    free(dp);
 }
 
 static void define(const Case *c) {
-    double *p = malloc((size_t)c->n * sizeof *p), *slope = malloc((size_t)c->n * sizeof *slope);
-    if (!p || !slope) abort();
-    for (int i = 0; i < c->n; i++) {
-        probabilities(c, i, p, slope);
-        define_row(c, i, p, slope);
-    }
+    const size_t bytes = ((size_t)c->m + 1) * sizeof(double);
+    double *p = poisoned(malloc(bytes), bytes), *slope = poisoned(malloc(bytes), bytes);
+    for (int head = 0; head < c->h; head++)
+        for (int i = 0; i < c->n; i++) {
+            probabilities(c, head, i, p, slope);
+            define_row(c, head, i, p, slope);
+        }
     free(p), free(slope);
 }
 
-static void *open_pack(AttendPack *p, const Case *c, bool backward, bool whole_rows) {
-    Arena a = {0};
-    attend_place(p, &a, c->n, c->e, c->e, backward, whole_rows);
-    const size_t bytes = a.used;
-    void *memory = aligned_alloc(64, bytes);
-    if (!memory) abort();
-    memset(memory, 0xff, bytes);
-    a = (Arena){memory, 0, bytes};
-    attend_place(p, &a, c->n, c->e, c->e, backward, whole_rows);
-    attend_pack(p, c->q, c->k, c->v, NULL, c->n);
-    return memory;
-}
+/* ---- what is made against it ---- */
 
-static void compute(const Case *c, bool whole_rows) {
-    AttendPack p;
-    const size_t size = (size_t)(c->n * c->e) * sizeof(real);
-    real *lse = malloc((size_t)c->n * sizeof *lse);
-    if (!lse) abort();
-    void *memory = open_pack(&p, c, false, whole_rows);
-    attend_forward(&p, 0, lse, c->fn);
-    memcpy(c->o, p.o, size);
-    free(memory);
-    memory = open_pack(&p, c, true, whole_rows);
-    attend_pack_backward(&p, c->go, whole_rows ? NULL : c->o, NULL);
-    attend_backward(&p, 0, c->da, c->a, lse, c->fn);
-    memset(c->dq, 0, size), memset(c->dk, 0, size), memset(c->dv, 0, size);
-    attend_unpack(&p, c->dq, c->dk, c->dv, NULL);
-    free(memory), free(lse);
-}
-
-static void compare(const Case *c, const char *what, const real *x, const double *y, int n) {
-    double worst = 0, most = 1;
-    for (int i = 0; i < n; i++) {
-        const double d = fabs((double)x[i] - y[i]);
-        if (!(d <= worst)) worst = d;
-        most = fmax(most, fabs(y[i]));
+/* Rounding of a score is rounding of an exponent; and where a row's one gradient of a score should
+ * vanish, it is multiplied by a q or k. */
+static void compare(const Case *c, int what, const char *how) {
+    const double scale = c->scale > 1 ? c->scale : 1;
+    double worst = 0, most = what == DQ || what == DK ? scale : 1;
+    for (size_t i = 0; i < c->size[what]; i++) {
+        const double off = fabs((double)c->got[what][i] - c->want[what][i]);
+        worst = fmax(worst, isnan(off) ? INFINITY : off);
+        most = fmax(most, fabs(c->want[what][i]));
     }
-    if (!(worst <= c->bar * most))
-        fail_msg("%s, %d tokens, width %d: %s is off by %.2g of %.2g",
-                 c->fn ? "laplace" : "softmax", c->n, c->e, what, worst, most);
+    if (worst > BAR * scale * most)
+        fail_msg("%s, %s: %s is off by %.2g of %.2g", describe(c), how, names[what], worst, most);
 }
 
-static void check(AttnFn fn, int n, int e, double scale) {
-    Draws d = draws_open("attend", (uint64_t)(n * 2 + (int)fn));
-    /* Rounding of a score is rounding of an exponent. */
-    Case c = {.fn = fn, .n = n, .e = e, .bar = BAR * (scale > 1 ? scale : 1)};
-    const size_t size = (size_t)(n * e);
-    real **reals[] = {&c.q, &c.k, &c.v, &c.go, &c.a, &c.o, &c.dq, &c.dk, &c.dv, &c.da};
-    double **doubles[] = {&c.O, &c.DQ, &c.DK, &c.DV, &c.DA};
-    for (int i = 0; i < 10; i++) {
-        *reals[i] = malloc(size * sizeof(real));
-        if (!*reals[i]) abort();
-        draw_normals(&d, *reals[i], size, 0, i < 2 ? scale : 1);
+/* Jobs give the same bits; Laplace leaves lse as it was. */
+static void check_jobs(const Case *c) {
+    const size_t rows = (size_t)(c->h * c->n);
+    real *o = reals(attend_padded(c->n) * (size_t)(c->h * c->e)), *lse = reals(rows);
+    if (c->fn == ATTN_LAPLACE && memcmp(lse, c->lse, rows * sizeof *lse) != 0)
+        fail_msg("%s: lse was written", describe(c));
+    forward(c, ATTEND_ROWS, o, lse);
+    if (memcmp(o, c->got[O], c->size[O] * sizeof *o) != 0 ||
+        memcmp(lse, c->lse, rows * sizeof *lse) != 0)
+        fail_msg("%s: jobs differ from one call", describe(c));
+    free(o), free(lse);
+}
+
+static void zero(const Case *c, int what, int at, int n) {
+    for (int i = at; i < at + n; i++)
+        if (c->got[what][i] != 0) fail_msg("%s: %s[%d] is not 0", describe(c), names[what], i);
+}
+
+/* Whether any of these queries sees any of these keys. */
+static bool any_sees(const Case *c, int i, int queries, int j, int keys) {
+    for (; queries > 0; i++, queries--)
+        for (int k = 0; k < keys; k++)
+            if (sees(c, i, j + k)) return true;
+    return false;
+}
+
+/* Who sees nothing and what nobody sees have exactly nothing. */
+static void check_blind(const Case *c) {
+    const int d = c->h * c->e;
+    for (int i = 0; i < c->n; i++) {
+        if (any_sees(c, i, 1, 0, c->m)) continue;
+        zero(c, O, i * d, d);
+        for (int head = 0; head < c->h; head++) zero(c, DA, head * c->n + i, 1);
+        if (!c->queries) zero(c, DQ, i * d, d);
     }
-    for (int i = 0; i < 5; i++)
-        if (!(*doubles[i] = calloc(size, sizeof(double)))) abort();
+    for (int j = 0; j < c->m && !c->keys; j++) {
+        if (any_sees(c, 0, c->n, j, 1)) continue;
+        zero(c, DK, j * d, d);
+        zero(c, DV, j * d, d);
+    }
+}
+
+static void check(Case c) {
+    open_case(&c);
     define(&c);
+    forward(&c, c.n, c.got[O], c.lse);
+    compare(&c, O, "forward");
+    check_jobs(&c);
     for (int whole = 0; whole < 2; whole++) {
-        compute(&c, whole);
-        compare(&c, "o", c.o, c.O, n * e);
-        compare(&c, "dq", c.dq, c.DQ, n * e);
-        compare(&c, "dk", c.dk, c.DK, n * e);
-        compare(&c, "dv", c.dv, c.DV, n * e);
-        compare(&c, "da", c.da, c.DA, n);
+        memset(c.got[DA], 0xff, c.size[DA] * sizeof(real));
+        backward(&c, whole);
+        for (int i = DA; i < RESULTS; i++) compare(&c, i, whole ? "whole rows" : "tiles");
+        check_blind(&c);
     }
-    for (int i = 0; i < 10; i++) free(*reals[i]);
-    for (int i = 0; i < 5; i++) free(*doubles[i]);
+    close_case(&c);
 }
+
+/* ---- sizes ---- */
 
 /* Whole rows of more than 1024 and 4096 keys lie in tiles of fewer rows. */
 static void long_sequences(void **state) {
     (void)state;
-    check(ATTN_SOFTMAX, 1030, 3, 1);
-    check(ATTN_LAPLACE, 1030, 3, 1);
-    check(ATTN_SOFTMAX, 2100, 2, 1);
+    check((Case){.n = 1030, .m = 1030, .e = 3, .band = ATTEND_ALL});
+    check((Case){.fn = ATTN_LAPLACE, .n = 1030, .m = 1030, .e = 3, .band = ATTEND_ALL});
+    check((Case){.n = 2100, .m = 2100, .e = 2, .band = ATTEND_ALL});
+    check((Case){.n = 100, .m = 4100, .e = 2, .band = {-70, 1300}});
+    check((Case){.n = 1500, .m = 1100, .e = 1, .band = ATTEND_UP_TO_ITSELF});
 }
 
 static void very_long_sequence(void **state) {
     (void)state;
-    check(ATTN_SOFTMAX, 4100, 1, 1);
+    check((Case){.n = 4100, .m = 4100, .e = 1, .band = ATTEND_ALL});
+}
+
+/* Memory planned for the longest does for fewer keys, whose tiles have more rows. */
+static void planned_for_more(void **state) {
+    (void)state;
+    check((Case){.n = 70, .m = 1000, .e = 2, .spare = 40, .band = ATTEND_ALL});
+    check((Case){.n = 40, .m = 4090, .e = 1, .spare = 20, .band = {-ATTEND_FAR, 4000}});
+    check((Case){.n = 17, .m = 5, .e = 3, .spare = 300, .band = {-2, 2}});
+}
+
+static void rectangles(void **state) {
+    static const int queries[] = {0, 1, 15, 16, 17, 63, 64, 65, 130, 300};
+    static const int keys[] = {0, 1, 15, 16, 17, 64, 65, 255, 256, 257, 530};
+    (void)state;
+    for (int i = 0; i < COUNT(queries) * COUNT(keys) * 2; i++) {
+        Case c = {.fn = i % 2 ? ATTN_LAPLACE : ATTN_SOFTMAX, .band = ATTEND_ALL};
+        c.n = queries[i / 2 % COUNT(queries)], c.m = keys[i / 2 / COUNT(queries)];
+        c.h = 1 + i % 3, c.e = 1 + i % 4, c.lists = i / 2 % 7 % 4, c.a = i % 4 > 1;
+        check(c);
+    }
+}
+
+/* ---- bands ---- */
+
+static void banded(void **state) {
+    (void)state;
+    for (int i = 0; i < BAND_CASES; i++) {
+        Case c = band_case(i);
+        c.lists = i / 2 % 7 % 4;
+        check(c);
+    }
+}
+
+static void up_to_itself(void **state) {
+    static const int lengths[] = {1, 2, 16, 40, 65, 256, 300, 600};
+    (void)state;
+    for (int i = 0; i < COUNT(lengths) * COUNT(lengths); i++) {
+        Case c = {.e = 3, .band = ATTEND_UP_TO_ITSELF, .lists = i % 4, .a = i / 2 % 2};
+        c.fn = i % 3 ? ATTN_SOFTMAX : ATTN_LAPLACE;
+        c.n = lengths[i % COUNT(lengths)], c.m = lengths[i / COUNT(lengths)];
+        check(c);
+    }
 }
 
 /* Scores of some thousands: a row's maximum may lie in any tile, and all before it vanish beside
- * it. */
+ * it; and what is not seen may be far above or below what is. */
 static void large_scores(void **state) {
     (void)state;
-    check(ATTN_SOFTMAX, 600, 2, 30);
-    check(ATTN_SOFTMAX, 17, 4, 30);
+    check((Case){.n = 600, .m = 600, .e = 2, .scale = 30, .band = ATTEND_ALL});
+    check((Case){.n = 17, .m = 17, .e = 4, .scale = 30, .band = ATTEND_ALL});
+    for (int i = 0; i < BAND_CASES; i += 2) {
+        Case c = band_case(i);
+        c.scale = 30;
+        check(c);
+    }
+    for (int first = -600; first < 600; first += 50)
+        check((Case){.n = 140, .m = 900, .e = 1, .scale = 40, .band = {first, first + 560}});
+}
+
+/* Where a pack's backward pass is left out. */
+static void no_gradients(void **state) {
+    Case c = {.n = 21, .m = 35, .h = 2, .e = 3, .lists = 3};
+    Pass p;
+    (void)state;
+    open_case(&c);
+    open_pass(&p, &c, true, true);
+    attend_no_gradients(&p.pack);
+    for (int i = DQ; i < RESULTS; i++) memset(c.got[i], 0, c.size[i] * sizeof(real));
+    attend_unpack(&p.pack, c.got[DQ], c.got[DK], c.got[DV]);
+    for (int i = DQ; i < RESULTS; i++) zero(&c, i, 0, (int)c.size[i]);
+    free(p.memory);
+    close_case(&c);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_sequences),
-        cmocka_unit_test(very_long_sequence),
-        cmocka_unit_test(large_scores),
+        cmocka_unit_test(long_sequences),   cmocka_unit_test(very_long_sequence),
+        cmocka_unit_test(planned_for_more), cmocka_unit_test(rectangles),
+        cmocka_unit_test(banded),           cmocka_unit_test(up_to_itself),
+        cmocka_unit_test(large_scores),     cmocka_unit_test(no_gradients),
     };
     lanes_open(1);
     gemm_open();
