@@ -1,4 +1,3 @@
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,63 +10,73 @@
 #include "gradcheck.h"
 #include "ops/attend.h"
 
-/* Head by head y = a o for o = f(q k^T / tau) v, on n of the rows of q, k and v, given by idx. */
+/* Head by head y = a o for o = f(q k^T / tau) v, of n queries on m keys, each a row of its table,
+ * within a band. */
 typedef struct Attend {
-    GradTensor *q, *k, *v, *a, *y; /* (rows,d), but a (n,h), which may be absent */
     AttnFn fn;
-    bool o_known;
-    int n, h, e;
-    int *idx; /* NULL: rows 0..n-1 */
+    int n, m, h, e;
+    AttendBand band;
+    bool whole_rows;
+    int *queries, *keys;           /* NULL: rows from 0 on */
+    GradTensor *q, *k, *v, *a, *y; /* tables; a (h,n), or absent; y as q */
     AttendPack pack;
-    real *o, *lse, *da, *weight; /* (rows,d), (h,n), (n), (n) */
+    AttendTiles tiles;
+    real *o, *lse, *da; /* (np,d), (h,n), (n) */
     void *memory;
 } Attend;
 
-static real *entry(const Attend *o, real *x, int i, int head) { return x + i * o->h + head; }
+static void place(Attend *o, Arena *a, bool backward) {
+    attend_place(&o->pack, a, o->n, o->m, o->h * o->e, o->e, backward);
+    attend_place_tiles(&o->tiles, a, o->m, backward, o->whole_rows);
+}
 
 /* The pass gets just the memory that it asks for, as anything else may have left it. */
-static void place(Attend *o, bool backward) {
+static void open_pass(Attend *o, bool backward) {
     Arena a = {0};
-    const int d = o->h * o->e;
-    attend_place(&o->pack, &a, o->n, d, o->e, backward, !o->o_known);
-    const size_t bytes = a.used;
+    place(o, &a, backward);
     free(o->memory);
-    o->memory = aligned_alloc(64, bytes);
+    o->memory = aligned_alloc(64, a.used);
     if (!o->memory) abort();
-    poison(o->memory, bytes);
-    a = (Arena){o->memory, 0, bytes};
-    attend_place(&o->pack, &a, o->n, d, o->e, backward, !o->o_known);
+    poison(o->memory, a.used);
+    a = (Arena){o->memory, 0, a.used};
+    place(o, &a, backward);
+    o->pack.o = backward && o->whole_rows ? NULL : o->o;
+    attend_pack_queries(&o->pack, o->q->x, o->queries, o->n);
+    attend_pack_keys(&o->pack, o->k->x, o->v->x, o->keys, o->m);
+    o->pack.band = o->band;
+}
+
+/* Rows of y that no query is have 0; a row that several are has their sum. */
+static void add_output(const Attend *o, int head) {
+    const int d = o->h * o->e;
+    for (int i = 0; i < o->n; i++) {
+        const real a = o->a ? o->a->x[head * o->n + i] : 1;
+        real *y = o->y->x + (o->queries ? o->queries[i] : i) * d;
+        for (int j = head * o->e; j < (head + 1) * o->e; j++) y[j] += a * o->o[i * d + j];
+    }
 }
 
 static void forward(void *ctx) {
     Attend *o = ctx;
-    const int d = o->h * o->e;
-    place(o, false);
+    open_pass(o, false);
     memset(o->y->x, 0, o->y->n * sizeof(real));
-    attend_pack(&o->pack, o->q->x, o->k->x, o->v->x, o->idx, o->n);
     for (int head = 0; head < o->h; head++) {
-        attend_forward(&o->pack, head, o->lse + head * o->n, o->fn);
-        for (int i = 0; i < o->n; i++)
-            for (int j = head * o->e; j < (head + 1) * o->e; j++) {
-                const int to = (o->idx ? o->idx[i] : i) * d + j;
-                o->o[to] = o->pack.o[i * d + j];
-                o->y->x[to] = (o->a ? *entry(o, o->a->x, i, head) : 1) * o->o[to];
-            }
+        attend_forward(&o->pack, &o->tiles, head, 0, o->n, o->lse + head * o->n, o->fn);
+        add_output(o, head);
     }
 }
 
 static void backward(void *ctx) {
     Attend *o = ctx;
-    place(o, true);
-    attend_pack(&o->pack, o->q->x, o->k->x, o->v->x, o->idx, o->n);
-    attend_pack_backward(&o->pack, o->y->dx, o->o_known ? o->o : NULL, o->idx);
+    open_pass(o, true);
+    attend_pack_backward(&o->pack, o->y->dx);
     for (int head = 0; head < o->h; head++) {
-        for (int i = 0; i < o->n && o->a; i++) o->weight[i] = *entry(o, o->a->x, i, head);
-        attend_backward(&o->pack, head, o->a ? o->da : NULL, o->a ? o->weight : NULL,
-                        o->lse + head * o->n, o->fn);
-        for (int i = 0; i < o->n && o->a; i++) *entry(o, o->a->dx, i, head) += o->da[i];
+        const int at = head * o->n;
+        attend_backward(&o->pack, &o->tiles, head, o->a ? o->da : NULL, o->a ? o->a->x + at : NULL,
+                        o->lse + at, o->fn);
+        for (int i = 0; i < o->n && o->a; i++) o->a->dx[at + i] += o->da[i];
     }
-    attend_unpack(&o->pack, o->q->dx, o->k->dx, o->v->dx, o->idx);
+    attend_unpack(&o->pack, o->q->dx, o->k->dx, o->v->dx);
 }
 
 static real *reals(int rows, int cols) {
@@ -77,47 +86,67 @@ static real *reals(int rows, int cols) {
     return x;
 }
 
-static int *draw_rows(Draws *d, int rows) {
-    int *idx = malloc((size_t)rows * sizeof *idx);
-    if (!idx) abort();
-    rng_permutation(idx, rows, rng_fold(d->key, d->next++));
-    return idx;
+/* Some rows come more than once, some not at all. */
+static int *draw_list(Draws *d, int n, int rows) {
+    int *list = malloc((size_t)n * sizeof *list);
+    if (!list) abort();
+    for (int i = 0; i < n; i++) list[i] = draw_int(d, 0, rows - 1);
+    return list;
 }
 
-/* `mode`: bit 0: o known; bit 1: weights. */
-static void check(AttnFn fn, int mode, int n, int h, int e, int shape) {
-    Draws d = draws_open("attend", (uint64_t)(shape * 8 + (int)fn * 4 + mode));
-    Attend o = {.fn = fn, .o_known = mode & 1, .n = n, .h = h, .e = e};
-    const int rows = n + draw_int(&d, 0, 1) * draw_int(&d, 0, 5);
-    if (rows > n || shape % 2) o.idx = draw_rows(&d, rows);
+typedef struct Size {
+    int n, m, h, e;
+} Size;
+
+/* `mode`: bit 0: whole rows; bit 1: weights. */
+static void check(AttnFn fn, int mode, Size s, AttendBand band, int shape) {
+    Draws d = draws_open("attend", (uint64_t)shape);
+    Attend o = {fn, s.n, s.m, s.h, s.e, band, .whole_rows = mode & 1};
+    const int qrows = o.n + draw_int(&d, 0, 5), krows = o.m + draw_int(&d, 0, 5);
+    if (draw_int(&d, 0, 1)) o.queries = draw_list(&d, o.n, qrows);
+    if (draw_int(&d, 0, 1)) o.keys = draw_list(&d, o.m, krows);
     GradCase c;
-    grad_open(&c, d, "attend %s, %d rows of %d, h %d, e %d, o %sknown, %s",
-              fn ? "laplace" : "softmax", n, rows, h, e, o.o_known ? "" : "un",
-              mode & 2 ? "weighted" : "plain");
-    const size_t size = (size_t)(rows * h * e);
-    o.q = grad_input(&c, "q", size, 1);
-    o.k = grad_input(&c, "k", size, 1);
-    o.v = grad_input(&c, "v", size, 1);
-    o.a = mode & 2 ? grad_input(&c, "a", (size_t)(n * h), 1) : NULL;
-    o.y = grad_output(&c, "y", size);
-    o.o = reals(rows, h * e);
-    o.lse = reals(h, n), o.da = reals(n, 1), o.weight = reals(n, 1);
+    grad_open(&c, d, "attend %s, %d queries of %d%s, %d keys of %d%s, h %d, e %d, band %d..%d%s%s",
+              o.fn ? "laplace" : "softmax", o.n, qrows, o.queries ? " listed" : "", o.m, krows,
+              o.keys ? " listed" : "", o.h, o.e, o.band.first, o.band.last,
+              o.whole_rows ? ", whole rows" : "", mode & 2 ? ", weighted" : "");
+    const size_t width = (size_t)(o.h * o.e), q = (size_t)qrows * width, k = (size_t)krows * width;
+    o.q = grad_input(&c, "q", q, 1);
+    o.k = grad_input(&c, "k", k, 1);
+    o.v = grad_input(&c, "v", k, 1);
+    o.a = mode & 2 ? grad_input(&c, "a", (size_t)(o.n * o.h), 1) : NULL;
+    o.y = grad_output(&c, "y", q);
+    o.o = reals((int)attend_padded(o.n), o.h * o.e);
+    o.lse = reals(o.h, o.n), o.da = reals(o.n, 1);
     grad_check(&c, forward, backward, &o);
     grad_close(&c);
-    free(o.memory), free(o.idx), free(o.o), free(o.lse), free(o.da), free(o.weight);
+    free(o.memory), free(o.queries), free(o.keys), free(o.o), free(o.lse), free(o.da);
 }
 
-/* Around the vector's width (16) and the tile's sides (64, 256). What is wide enough to be checked
- * along directions comes once in each mode. */
+/* Around the vector's width (16) and the tile's sides (64, 256). */
+static const Size sizes[] = {
+    {1, 1, 1, 3},   {1, 40, 2, 5},  {15, 16, 1, 1}, {16, 15, 3, 2}, {17, 1, 1, 16},
+    {2, 64, 2, 1},  {64, 2, 1, 3},  {65, 30, 1, 1}, {7, 65, 1, 3},  {33, 17, 1, 5},
+    {3, 257, 1, 1}, {66, 80, 1, 1}, {5, 3, 3, 4},
+};
+#define FAR ATTEND_FAR
+static const AttendBand bands[] = {
+    {-FAR, FAR}, {0, 0},   {-1, 2},   {-FAR, 0},  {-20, -3}, {1, FAR},
+    {-30, 17},   {4, 260}, {-2, 300}, {-FAR, 19}, {50, 51},
+};
+enum { SIZES = sizeof sizes / sizeof *sizes, BANDS = sizeof bands / sizeof *bands };
+
+/* Each size in each mode, with bands in turn; and each band where there are several tiles, checked
+ * along directions. */
 static void all_sizes(AttnFn fn) {
-    static const int sizes[] = {1, 15, 16, 17, 2, 64, 65, 7, 33, 3}, widths[] = {1, 3, 5, 16};
-    for (int mode = 0; mode < 4; mode++) {
-        for (int i = 0; i < GRAD_SHAPES; i++) {
-            const int e = widths[(i + i / 10) % 4], n = sizes[i % 10];
-            check(fn, mode, n * e > 300 ? 31 : n, n < 10 ? 1 + i % 3 : 1, e, i);
-        }
-        check(fn, mode, 65, 2, 16, GRAD_SHAPES);
-        check(fn, mode, mode < 2 ? 257 : 300, 1, 16, GRAD_SHAPES + 1);
+    const Size tall = {129, 66, 1, 16}, wide = {66, 290, 1, 8};
+    for (int i = 0; i < SIZES * 4; i++)
+        for (int j = i; j < i + BANDS; j += 4)
+            check(fn, i % 4, sizes[i / 4], bands[j % BANDS], i * BANDS + j);
+    for (int i = 0; i < BANDS; i++) {
+        check(fn, i % 4, tall, bands[i], i);
+        check(fn, i % 4, wide, bands[i], i);
+        check(fn, (i + 2) % 4 ^ 1, wide, bands[i], i);
     }
 }
 
