@@ -65,7 +65,7 @@ void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv);
 enum { ATTEND_ROWS = 64 };
 
 /* One head, queries r0 to r0 + n - 1, r0 a multiple of ATTEND_ROWS: writes their columns of o, and
- * lse[r0..], the log-sum-exp of each row (Laplace: untouched). */
+ * lse[r0..], the log-sum-exp of each row (no key: 0; Laplace: untouched). */
 void attend_forward(const AttendPack *p, const AttendTiles *t, int head, int r0, int n, real *lse,
                     AttnFn f);
 

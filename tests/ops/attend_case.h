@@ -29,6 +29,7 @@ typedef struct Case {
     int n, m, h, e;
     AttendBand band;
     double scale;     /* of q and k */
+    double mean;      /* of k */
     int spare;        /* memory is planned for that many queries and keys more */
     int lists;        /* bit 0: queries are listed; bit 1: keys */
     bool a;           /* rows have weights */
@@ -123,7 +124,8 @@ static void open_case(Case *c) {
                  results[] = {rows * (size_t)c->e, rows, q, k, k};
     for (int i = 0; i < INPUTS; i++) {
         c->in[i] = reals(inputs[i]);
-        draw_normals(&d, c->in[i], inputs[i], 0, (i == Q || i == K) && c->scale > 0 ? c->scale : 1);
+        draw_normals(&d, c->in[i], inputs[i], i == K ? c->mean : 0,
+                     (i == Q || i == K) && c->scale > 0 ? c->scale : 1);
     }
     for (int i = 0; i < RESULTS; i++) {
         c->size[i] = results[i];
