@@ -148,9 +148,8 @@ static void tile_keys_at(Tile *t, int j0) {
 
 /* Whether some row of the tile does not see some key that its products read. */
 static bool is_cut(const AttendPack *p, const Tile *t) {
-    const int end = t->j0 + t->keys;
-    return key_from(p, t->r0 + t->rows - 1) > t->j0 || key_to(p, t->r0) < end ||
-           (t->keys < t->kp && end < p->m);
+    return key_from(p, t->r0 + t->rows - 1) > t->j0 ||
+           key_to(p, t->r0) < min_int(t->j0 + t->kp, p->m);
 }
 
 /* The columns of the tile that its row r sees: from..to-1, none where to <= from. */
@@ -216,7 +215,7 @@ static bool shift_rows(real *s, const Tile *t, const Running *run) {
 }
 
 /* The same of a tile with cuts, exponentials and their sums included: of what is seen alone. */
-enum { LOWEST = -(1 << 30) }; /* the shift of a row that has seen nothing yet */
+enum { LOWEST = -(1 << 30) }; /* what a row that sees nothing of a tile adds to its shift */
 
 static bool shift_cut_rows(real *s, const AttendPack *p, const Tile *t, const Running *run) {
     const bool later = t->j0 > t->first;

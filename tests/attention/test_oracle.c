@@ -183,7 +183,7 @@ static void compare(const Sublayer *s, const char *what) {
     double *Y = projected(s, R, ATTN_O);
     for (int i = 0; i < s->N * s->d; i++) {
         const double off = fabs((double)s->Y[i] - Y[i]);
-        if (!(off <= worst)) worst = off;
+        if (worst == worst && !(off <= worst)) worst = off; /* NaN stays */
         most = fmax(most, fabs(Y[i]));
     }
     if (!(worst <= BAR * most))

@@ -55,7 +55,7 @@ static double largest(const StTensor *t) {
     const double *x = t->data;
     double most = 0;
     for (size_t i = 0; i < t->bytes / sizeof *x; i++)
-        if (!(fabs(x[i]) <= most)) most = fabs(x[i]);
+        if (most == most && !(fabs(x[i]) <= most)) most = fabs(x[i]); /* NaN stays */
     return most;
 }
 
@@ -72,7 +72,7 @@ static double compare(const char *what, const StFile *f, const char *name, const
     const double *a = actual->data, *b = expected->data, scale = fmax(largest(expected), floor);
     double off = 0;
     for (size_t i = 0; i < expected->bytes / sizeof *a; i++)
-        if (!(fabs(a[i] - b[i]) <= off)) off = fabs(a[i] - b[i]);
+        if (off == off && !(fabs(a[i] - b[i]) <= off)) off = fabs(a[i] - b[i]);
     double error = off == 0 ? 0 : off / scale;
     if (!(error <= bar)) fail_msg("%s: %s: error %.2g, bar %.0e", what, expected->name, error, bar);
     return error;
