@@ -119,7 +119,7 @@ void sublayer_open(Sublayer *s, const AttnMech *m, void *self, int N, Draws *d) 
     draw_weights(s, d);
     draw_normals(d, s->X, rows, 0, 1);
     draw_normals(d, s->dY, rows, 0, 1);
-    s->memory = attn_needs(m, self, N);
+    s->memory = attn_memory(m, self, N);
     Arena *const all[3] = {&s->memory.saved, &s->memory.scratch, &s->memory.job};
     for (int i = 0; i < 3; i++) *all[i] = (Arena){block(all[i]->used), 0, all[i]->used};
 }
@@ -159,6 +159,7 @@ void sublayer_forward(Sublayer *s) {
 
 void sublayer_backward(Sublayer *s) {
     AttnCall c = call(s);
+    poison(s->dX, (size_t)(s->N * s->d) * sizeof *s->dX);
     c.tap = NULL;
     c.dY = s->dY, c.dX = s->dX;
     s->mech->backward(s->self, &c);

@@ -32,7 +32,7 @@ typedef struct Sublayer {
     Params params; /* the projections' and its own */
     size_t linear[ATTN_PROJECTIONS][2], *own;
     real *w, *wt, *dw;     /* (params.total) random, transposed, 0 */
-    real *X, *Y, *dX, *dY; /* (N,d) X, dY random; dX 0 */
+    real *X, *Y, *dX, *dY; /* (N,d) X, dY random */
     AttnMemory memory;
     AttnTap tap;
     AttnMeter meter;

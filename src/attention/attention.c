@@ -18,10 +18,6 @@ bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const
     return !m->check || m->check(self, where, err);
 }
 
-double attn_exact_flops(const void *self, int N) {
-    return 2 * 2.0 * N * N * ((const AttnShape *)self)->d;
-}
-
 /* A sum of well mixed numbers (the finaliser of MurmurHash3, Appleby) does not know their order. */
 void attn_tap_choice(AttnTap *tap, int where, int what) {
     uint64_t x = (uint64_t)(unsigned)where << 32 | (unsigned)what;

@@ -1,6 +1,6 @@
-/* The table of attention mechanisms. Adding one is a file that defines an AttnMech, and a row in
- * attention.c; it is then configured, listed, gradient-checked, timed and documented by the code
- * that walks the table.
+/* The table of attention mechanisms. Adding one is a file that defines an AttnMech, its name
+ * below and a row in attention.c (CONTRIBUTING.md); it is then configured, listed,
+ * gradient-checked, timed and documented by the code that walks the table.
  *
  * A mechanism computes the attention sublayer of one document, from its input X to its output Y;
  * norm, dropout and residual are the encoder's. The block owns the projections q, key, v and o, so
@@ -63,7 +63,7 @@ typedef struct AttnCall {
     const real *X;                     /* (N,d) */
     real *Y;                           /* (N,d) written; forward only */
     const real *dY;                    /* (N,d) backward only, as all gradients */
-    real *dX;                          /* (N,d) added to */
+    real *dX;                          /* (N,d) written */
     AttnLinear proj[ATTN_PROJECTIONS]; /* the block's */
     const real *w;                     /* its own parameters: attn_own */
     real *dw;
@@ -110,9 +110,6 @@ const AttnMech *attn_find(const char *name);
 /* After the keys were read into self: adds the shape, and checks. */
 bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const char *where,
                     Err *err);
-
-/* `flops` of exact attention: scores, and values. */
-double attn_exact_flops(const void *self, int N);
 
 /* Adds a choice to the digest: that `what` (a token, say) is in `where` (a cluster). The order in
  * which choices are told does not matter. */

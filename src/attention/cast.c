@@ -103,7 +103,6 @@ static void place_scratch(CastState *v, const Cast *s, Arena *a, int N, bool bac
     v->table = arena_reals(a, h * C * d);
     if (!backward) return;
     v->dy_rows = arena_reals(a, rows);
-    v->dx_rows = arena_reals(a, rows);
     v->dasum = arena_reals(a, cast_score_reals(s, N));
     v->dphi = arena_reals(a, cast_token_reals(N));
     v->dtable = arena_reals(a, h * C * d);
@@ -176,34 +175,16 @@ static void order_rows(CastState *v) {
     v->x = c->X, v->dy = c->dY, v->dx = c->dX;
     if (!v->skips) return;
     attn_each(c, attn_tiles(v->N), gather_tile, NULL, v);
-    v->x = v->x_rows, v->dy = v->dy_rows, v->dx = v->dx_rows;
-    if (v->dx) memset(v->dx, 0, (size_t)v->N * (size_t)c->d * sizeof *v->dx);
+    v->x = v->x_rows, v->dy = v->dx = v->dy_rows;
 }
 
-/* Gradients of rows join those of their tokens. */
+/* Gradients of rows to their tokens. */
 static void scatter_tile(const void *ctx, int tile, Arena scratch) {
-    const CastState *v = ctx;
-    const int d = v->call->d;
-    (void)scratch;
-    for (int r = tile * ATTN_TILE, n = r + attn_tile_rows(v->N, tile); r < n; r++) {
-        real *to = v->call->dX + (size_t)v->order[r] * (size_t)d;
-        const real *from = v->dx + (size_t)r * (size_t)d;
-        EACH_VEC(i, left, d, vec_add_scaled(to + i, from + i, 1, left));
-    }
-}
-
-/* Output of clustered rows. */
-static void output_tile(const void *ctx, int tile, Arena scratch) {
     const CastState *v = ctx;
     const size_t d = (size_t)v->call->d;
     (void)scratch;
-    for (int r = tile * ATTN_TILE, n = r + attn_tile_rows(v->clustered, tile); r < n; r++)
-        vec_copy(v->call->Y + (size_t)v->order[r] * d, v->x_rows + (size_t)r * d, v->call->d);
-}
-
-static void output(CastState *v) {
-    attn_output(v->call, &v->rows, v->skips ? v->x_rows : v->call->Y, v->clustered);
-    if (v->skips) attn_each(v->call, attn_tiles(v->clustered), output_tile, NULL, v);
+    for (int i = tile * ATTN_TILE, n = i + attn_tile_rows(v->N, tile); i < n; i++)
+        vec_copy(v->call->dX + (size_t)v->order[i] * d, v->dx + (size_t)i * d, v->call->d);
 }
 
 /* dR of clustered rows; the others' has no use but through tables. */
@@ -359,7 +340,7 @@ static void forward(const void *self, const AttnCall *c) {
     memset(v.rinter, 0, (size_t)(s->clusters * c->d) * sizeof(real));
     attn_each(c, s->clusters, cluster_forward, cluster_forward_finish, &v);
     cast_others(&v);
-    output(&v);
+    attn_output(c, &v.rows, c->Y, v.skips ? v.order : NULL, v.clustered);
     if (c->meter) c->meter->avoided += cast_avoided(&v);
 }
 
@@ -372,7 +353,7 @@ static void backward(const void *self, const AttnCall *c) {
     cast_others_backward(&v);
     attn_each(c, s->clusters, cluster_backward, cluster_backward_finish, &v);
     cast_mix_backward(&v);
-    attn_project_backward(c, &v.rows, v.dx, v.x, v.clustered);
+    attn_project_backward(c, &v.rows, v.dx, true, v.x, v.clustered);
     if (v.skips) attn_each(c, attn_tiles(c->N), scatter_tile, NULL, &v);
 }
 

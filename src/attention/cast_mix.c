@@ -18,6 +18,9 @@ static void mix_block(const void *ctx, int i, Arena scratch) {
         attnfn_columns((AttnFn)v->s->fn, cast_scores_of(v->asum, v->s, b, head),
                        cast_scores_of(v->aq, v->s, b, head), v->up + b.at * BLOCK, BLOCK,
                        v->s->clusters, BLOCK);
+    if (v->outside != v->asum)
+        memcpy(cast_scores_of(v->outside, v->s, b, 0), cast_scores_of(v->asum, v->s, b, 0),
+               cast_block_reals(v->s) * sizeof(real));
 }
 
 /* Of a cluster's members: their weights are kept, and in `outside` become 0. */
@@ -35,13 +38,8 @@ static void split_members(const void *ctx, int c, Arena scratch) {
     }
 }
 
-static size_t score_bytes(const CastState *v) {
-    return (size_t)cast_row_blocks(v) * cast_block_reals(v->s) * sizeof(real);
-}
-
 void cast_mix(const CastState *v) {
     attn_each(v->call, cast_row_blocks(v), mix_block, NULL, v);
-    if (v->outside != v->asum) memcpy(v->outside, v->asum, score_bytes(v));
     attn_each(v->call, v->s->clusters, split_members, NULL, v);
 }
 
@@ -129,7 +127,7 @@ void cast_others(const CastState *v) {
 void cast_others_backward(const CastState *v) {
     const AttnCall *c = v->call;
     if (!v->s->summaries) {
-        memset(v->dasum, 0, score_bytes(v));
+        memset(v->dasum, 0, (size_t)cast_row_blocks(v) * cast_block_reals(v->s) * sizeof(real));
         return;
     }
     if (v->skips) attn_each(c, v->s->shape.h, fold_output, NULL, v);
@@ -174,7 +172,7 @@ static void mix_backward_block(const void *ctx, int i, Arena scratch) {
     }
     if (b.n0 >= v->clustered)
         gemm_tn(v->dx + at, d, cast_scores_of(v->dasum, s, b, 0), BLOCK, v->table, d, b.rows, d,
-                h * C, true);
+                h * C, false);
 }
 
 /* From the gradients of the table S W_q and its bias S b_q to W_q, b_q and S. */
@@ -224,12 +222,13 @@ static void fold_query(const void *ctx, int head, Arena scratch) {
 
 /* ---- phi ---- */
 
+/* Rows of dX: clustered ones begin here, skipped ones have what came through the table. */
 static void gate_block(const void *ctx, int i, Arena scratch) {
     const CastState *v = ctx;
     const Block b = cast_block(i, v->clustered, v->N);
     (void)scratch;
     gemm_nn(v->dx + (size_t)b.n0 * (size_t)v->call->d, v->call->d, v->dphi + b.at * BLOCK, 1,
-            attn_own(v->call, PHI_WEIGHT), v->call->d, b.rows, v->call->d, 1, true);
+            attn_own(v->call, PHI_WEIGHT), v->call->d, b.rows, v->call->d, 1, b.n0 >= v->clustered);
 }
 
 static void gate_backward(const CastState *v) {

@@ -91,13 +91,14 @@ typedef struct CastState {
     real *weight;     /* (C,h,k) A_sum of members */
     real *lse;        /* (C,h,k) */
     /* scratch */
-    real *x_rows;  /* (N,d) where it skips: x; then the output of clustered rows */
+    real *x_rows;  /* (N,d) where it skips: x */
     real *asum;    /* scores: the mixing weights A_sum */
     real *outside; /* scores: A_sum, 0 where the cluster holds the token; forward: asum's memory */
     real *table;   /* (h,C,d) R_inter W_o, then S W_q */
     /* backward */
     const real *dy;                      /* (N,d) dY in the rows' order */
-    real *dx, *dy_rows, *dx_rows;        /* (N,d) as x and x_rows */
+    real *dx;                            /* (N,d) of x; where it skips it takes the place of dy */
+    real *dy_rows;                       /* (N,d) as x_rows */
     real *dasum, *dphi, *dtable, *dbias; /* scores, (blocks), (h,C,d), (h,C) of S b_q */
     real *drinter;                       /* (C,d) */
 } CastState;

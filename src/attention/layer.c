@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "ops/attend.h"
 #include "ops/linear.h"
+#include "ops/vec.h"
 
 /* In place, one after the other. */
 void attn_each(const AttnCall *c, int jobs, AttnJob *job, AttnJob *finish, const void *ctx) {
@@ -14,13 +15,18 @@ void attn_each(const AttnCall *c, int jobs, AttnJob *job, AttnJob *finish, const
     }
 }
 
+/* A tile of rows that have no place of their own yet. */
+static real *place_tile(Arena *job, int d) { return arena_reals(job, ATTN_TILE * (size_t)d); }
+
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-AttnMemory attn_needs(const AttnMech *m, const void *self, int N) {
+AttnMemory attn_memory(const AttnMech *m, const void *self, int N) {
     const AttnMemory f = m->needs(self, N, false), b = m->needs(self, N, true);
+    Arena kit = {0};
+    place_tile(&kit, ((const AttnShape *)self)->d);
     return (AttnMemory){.saved.used = larger(f.saved.used, b.saved.used),
                         .scratch.used = larger(f.scratch.used, b.scratch.used),
-                        .job.used = larger(f.job.used, b.job.used)};
+                        .job.used = larger(kit.used, larger(f.job.used, b.job.used))};
 }
 
 static void place_three(real *to[3], const AttnMech *m, Arena *a, size_t reals) {
@@ -47,7 +53,8 @@ typedef struct Product {
     int count, n, d;
     const real *x, *dy[3];
     real *y[3], *dx;
-    bool add; /* to dx */
+    bool add;        /* to dx */
+    const int *list; /* rows of y; NULL: in order */
 } Product;
 
 static void run_jobs(const AttnCall *c, int jobs, AttnJob *job, const Product *p) {
@@ -58,12 +65,15 @@ static void run_jobs(const AttnCall *c, int jobs, AttnJob *job, const Product *p
 
 static void forward_tile(const void *ctx, int tile, Arena scratch) {
     const Product *p = ctx;
-    const size_t at = (size_t)tile * ATTN_TILE * (size_t)p->d;
-    (void)scratch;
-    for (int i = 0; i < p->count; i++)
-        if (p->y[i])
-            linear_forward(p->y[i] + at, p->d, p->x + at, p->d, p->proj[i].wt, p->proj[i].b, NULL,
-                           attn_tile_rows(p->n, tile), p->d, p->d);
+    const int d = p->d, n = attn_tile_rows(p->n, tile);
+    const size_t at = (size_t)tile * ATTN_TILE * (size_t)d;
+    for (int i = 0; i < p->count; i++) {
+        if (!p->y[i]) continue;
+        real *y = p->list ? place_tile(&scratch, d) : p->y[i] + at;
+        linear_forward(y, d, p->x + at, d, p->proj[i].wt, p->proj[i].b, NULL, n, d, d);
+        for (int r = 0; r < n && p->list; r++)
+            vec_copy(p->y[i] + (size_t)p->list[tile * ATTN_TILE + r] * (size_t)d, y + r * d, d);
+    }
 }
 
 void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n) {
@@ -72,22 +82,26 @@ void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n)
     run_jobs(c, attn_tiles(n), forward_tile, &p);
 }
 
-void attn_output(const AttnCall *c, const AttnRows *rows, real *y, int n) {
+void attn_output(const AttnCall *c, const AttnRows *rows, real *y, const int *list, int n) {
     Product p = {.proj = &c->proj[ATTN_O], .count = 1, .n = n, .d = c->d, .x = rows->r, .y = {y}};
+    p.list = list;
     run_jobs(c, attn_tiles(n), forward_tile, &p);
 }
 
 /* dX = dY W for a tile of rows. */
 static void input_tile(const Product *p, int tile) {
     const size_t at = (size_t)tile * ATTN_TILE * (size_t)p->d;
-    for (int i = 0; i < p->count; i++)
-        if (p->dy[i])
-            linear_backward_input(p->dx + at, p->d, p->dy[i] + at, p->d, p->proj[i].w, p->add,
-                                  attn_tile_rows(p->n, tile), p->d, p->d);
+    bool add = p->add;
+    for (int i = 0; i < p->count; i++) {
+        if (!p->dy[i]) continue;
+        linear_backward_input(p->dx + at, p->d, p->dy[i] + at, p->d, p->proj[i].w, add,
+                              attn_tile_rows(p->n, tile), p->d, p->d);
+        add = true;
+    }
 }
 
 /* dW = dY^T X for some outputs of one projection, over all rows in order. */
-enum { SLICE = 64 };
+enum { SLICE = 128 };
 static int slices(int d) { return (d + SLICE - 1) / SLICE; }
 
 static void weight_slice(const Product *p, int slice) {
@@ -111,9 +125,9 @@ static void backward_job(const void *ctx, int job, Arena scratch) {
         weight_slice(p, job - tiles);
 }
 
-void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, const real *x,
-                           int n) {
-    Product p = {.proj = c->proj, .count = 3, .n = n, .d = c->d, .x = x, .dx = dx, .add = true};
+void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, bool add,
+                           const real *x, int n) {
+    Product p = {.proj = c->proj, .count = 3, .n = n, .d = c->d, .x = x, .dx = dx, .add = add};
     for (int i = 0; i < 3; i++) p.dy[i] = rows->dqkv[i];
     run_jobs(c, attn_tiles(n) + 3 * slices(c->d), backward_job, &p);
 }

@@ -20,7 +20,7 @@ static inline int attn_tile_rows(int n, int i) {
 }
 
 /* The memory of a call on up to N tokens, forward and backward. */
-AttnMemory attn_needs(const AttnMech *m, const void *self, int N);
+AttnMemory attn_memory(const AttnMech *m, const void *self, int N);
 
 /* Rows on both sides of a mechanism, n of them or fewer, (n,d) each. q, k and v are NULL where it
  * has no such projection. */
@@ -33,12 +33,15 @@ typedef struct AttnRows {
 void attn_place_rows(AttnRows *rows, const AttnMech *m, const AttnShape *s, AttnMemory *memory,
                      int n, bool backward);
 
-/* q, k and v of x (n,d); adds their gradients to dx (n,d) and the projections' own. */
+/* q, k and v of x (n,d); from their gradients dx (n,d), which is written, or added to with `add`,
+ * and the projections' own, which are added to. */
 void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n);
-void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, const real *x, int n);
+void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, bool add,
+                           const real *x, int n);
 
-/* y (n,d) = r through o; dr from dy, and o's own gradients are added to. */
-void attn_output(const AttnCall *c, const AttnRows *rows, real *y, int n);
+/* Rows of y (n,d), or with a list those that it names, = r through o; dr from dy (n,d), and o's own
+ * gradients are added to. */
+void attn_output(const AttnCall *c, const AttnRows *rows, real *y, const int *list, int n);
 void attn_output_backward(const AttnCall *c, const AttnRows *rows, const real *dy, int n);
 
 #endif

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/exact.h"
 #include "attention/layer.h"
 #include "core/gemm.h"
 #include "ops/attnfn.h"
@@ -67,7 +68,7 @@ static void forward(const void *self, const AttnCall *c) {
     place(&o, self, c->memory, c->N, false);
     attn_project(c, &o.rows, c->X, c->N);
     attn_each(c, o.s->h, forward_head, NULL, &o);
-    attn_output(c, &o.rows, c->Y, c->N);
+    attn_output(c, &o.rows, c->Y, NULL, c->N);
 }
 
 static void backward(const void *self, const AttnCall *c) {
@@ -76,8 +77,10 @@ static void backward(const void *self, const AttnCall *c) {
     if (!o.s->keep) attn_project(c, &o.rows, c->X, c->N);
     attn_output_backward(c, &o.rows, c->dY, c->N);
     attn_each(c, o.s->h, backward_head, NULL, &o);
-    attn_project_backward(c, &o.rows, c->dX, c->X, c->N);
+    attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
 }
+
+static double flops(const void *self, int N) { return exact_flops(self, ATTEND_ALL, N); }
 
 const AttnMech attn_naive = {
     .name = "naive",
@@ -88,5 +91,5 @@ const AttnMech attn_naive = {
     .needs = needs,
     .forward = forward,
     .backward = backward,
-    .flops = attn_exact_flops,
+    .flops = flops,
 };

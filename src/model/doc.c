@@ -15,7 +15,7 @@ void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
     doc->rstd = arena_take(a, (size_t)m->nnorms, sizeof *doc->rstd);
     doc->blocks = arena_take(a, (size_t)m->conf.depth, sizeof *doc->blocks);
     const bool measuring = !a->base;
-    const size_t saved = attn_needs(m->mech, m->attn, N).saved.used;
+    const size_t saved = attn_memory(m->mech, m->attn, N).saved.used;
     for (int i = 0; i < streams; i++) {
         real *s = i > 0 || doc_keeps_embedding(m) ? arena_reals(a, n * d) : NULL;
         if (!measuring) doc->stream[i] = s;

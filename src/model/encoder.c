@@ -23,7 +23,7 @@ void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
     const int embedded = fold_applies(m) ? 0 : m->conf.d_emb;
     const size_t wide = (size_t)largest(largest(m->conf.d_ff, embedded), m->conf.d) * TILE;
     const size_t rows = (size_t)m->max_tokens * d;
-    const AttnMemory attn = attn_needs(m->mech, m->attn, m->max_tokens);
+    const AttnMemory attn = attn_memory(m->mech, m->attn, m->max_tokens);
     for (int i = 0; i < 2; i++) t->wide[i] = arena_reals(a, wide);
     for (int i = 0; i < 2; i++) t->narrow[i] = arena_reals(a, TILE * d);
     t->x = arena_reals(a, rows);
@@ -307,7 +307,6 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
         c.dY = memcpy(t->dy, doc->grad, (size_t)(N * d) * sizeof *t->dy);
         drop(p, doc, PLACE_ATTENTION, layer, t->dy, 0, N, d);
     }
-    memset(t->dx, 0, (size_t)(N * d) * sizeof *t->dx);
     run_mechanism(m, m->mech->backward, &c);
     FOR_TILES (r0, n, N) input_backward(p, doc, t, segment, r0, n, dw);
 }

@@ -13,7 +13,8 @@
 #include "ops/attnfn.h"
 
 /* Which keys a query sees: of query i, its place in the pack, keys i + first to i + last, where
- * there are such. Another key's weight is exactly 0; a query that sees none has output 0. */
+ * there are such. Another key's weight is exactly 0, and tiles of keys that no query of a tile sees
+ * cost nothing; a query that sees none has output 0. */
 typedef struct AttendBand {
     int first, last;
 } AttendBand;
@@ -45,20 +46,22 @@ typedef struct AttendTiles {
 /* Rows of a pack of n. */
 static inline size_t attend_padded(int n) { return ((size_t)n + 15) / 16 * 16; }
 
-/* Takes the buffers, but o, for up to n queries and m keys. */
+/* Takes the buffers, but o, for up to n queries and m keys. All keys are seen, until p->band is
+ * set.
+ */
 void attend_place(AttendPack *p, Arena *a, int n, int m, int d, int e, bool backward);
 /* whole_rows: the backward pass has no o (see below). */
 void attend_place_tiles(AttendTiles *t, Arena *a, int m, bool backward, bool whole_rows);
 
 /* Packs rows queries[0..n-1] of q and keys[0..m-1] of k and v (row stride d; no list: from row 0
- * on), q scaled by 1/sqrt(e). All keys are seen until p->band is set. */
+ * on), q scaled by 1/sqrt(e). */
 void attend_pack_queries(AttendPack *p, const real *q, const int *queries, int n);
 void attend_pack_keys(AttendPack *p, const real *k, const real *v, const int *keys, int m);
 /* And for the backward pass the queries' go. */
 void attend_pack_backward(AttendPack *p, const real *go);
 /* Sets dq, dk, dv to 0, where attend_backward is not called. */
 void attend_no_gradients(const AttendPack *p);
-/* Adds dq, dk, dv to the rows that they came from. */
+/* Adds dq / sqrt(e), dk and dv to the rows that they came from. */
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv);
 
 /* Queries in jobs: one has ATTEND_ROWS of them, the last may have fewer. */
@@ -69,9 +72,10 @@ enum { ATTEND_ROWS = 64 };
 void attend_forward(const AttendPack *p, const AttendTiles *t, int head, int r0, int n, real *lse,
                     AttnFn f);
 
-/* One head, for the output a_i o_i with row weights a (NULL: all 1) and `go` its gradient: writes
- * its columns of dq, dk, dv, and da (n) = <go_i, o_i> (may be NULL). That product is taken from
- * p->o; or, with whole_rows, summed as it arises, and o is not needed. */
+/* One head, all queries, since dk and dv are sums over them; for the output a_i o_i with row
+ * weights a (NULL: all 1) and `go` its gradient: writes its columns of dq, dk, dv, and da (n) =
+ * <go_i, o_i> (may be NULL). That product is taken from p->o; or, with whole_rows, summed as it
+ * arises, and o is not needed. */
 void attend_backward(const AttendPack *p, const AttendTiles *t, int head, real *da, const real *a,
                      const real *lse, AttnFn f);
 

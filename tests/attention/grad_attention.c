@@ -17,7 +17,7 @@ enum { TRIES = 8 };
 
 typedef struct Attention {
     Sublayer layer;
-    GradTensor *y;
+    GradTensor *x, *y;
     GradCase *c;
     bool called;
     uint64_t choices; /* of the first call */
@@ -28,6 +28,7 @@ static int shortcuts, whole; /* calls that left operations out, and others */
 static void forward(void *ctx) {
     Attention *o = ctx;
     Sublayer *s = &o->layer;
+    memcpy(s->X, o->x->x, o->x->n * sizeof *s->X);
     sublayer_forward(s);
     memcpy(o->y->x, s->Y, o->y->n * sizeof *s->Y);
     if (!o->called) o->choices = s->tap.digest;
@@ -40,15 +41,15 @@ static void backward(void *ctx) {
     Attention *o = ctx;
     memcpy(o->layer.dY, o->y->dx, o->y->n * sizeof *o->y->dx);
     sublayer_backward(&o->layer);
+    for (size_t i = 0; i < o->x->n; i++) o->x->dx[i] += o->layer.dX[i];
 }
 
-/* What gradients hold before the pass must still be in them after it. */
+/* What gradients of parameters hold before the pass must still be in them after it. */
 static void open_case(Attention *o, GradCase *c) {
     Sublayer *s = &o->layer;
     const size_t rows = (size_t)s->N * (size_t)s->d;
     draw_normals(&c->draws, s->dw, s->params.total, 0, 1e-3);
-    draw_normals(&c->draws, s->dX, rows, 0, 1e-3);
-    grad_input_at(c, "X", s->X, s->dX, rows);
+    o->x = grad_input(c, "X", rows, 1);
     for (int i = 0; i < s->params.count; i++) {
         const Param *p = &s->params.list[i];
         grad_input_at(c, p->name, s->w + p->at, s->dw + p->at, p->n)->fixed =

@@ -43,7 +43,7 @@ static void check_growth(const AttnMech *m, const char *keys) {
     if (!self) fail_msg("%s %s: %s", m->name, keys, err.text);
     AttnMemory most = {0};
     for (int N = 1; N <= LONGEST + 1; N++) {
-        const AttnMemory n = attn_needs(m, self, N);
+        const AttnMemory n = attn_memory(m, self, N);
         if (n.saved.used < most.saved.used || n.scratch.used < most.scratch.used ||
             n.job.used < most.job.used)
             fail_msg("%s %s: %d tokens need less than fewer tokens do", m->name, keys, N);

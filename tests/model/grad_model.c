@@ -180,7 +180,7 @@ static void long_documents(void **state) {
 static void wide_batch_norm(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        TinyConf c = {.norm = "batch", .post_norm = i, .d = 66, .d_ff = 9, .heads = 3};
+        TinyConf c = {.norm = "batch", .post_norm = i, .d = 130, .d_ff = 9, .heads = 5};
         c.max_length = 24, c.B = 2;
         c.attention = "\"type\":\"cast\",\"clusters\":2,\"cluster_size\":6";
         check(c, 320 + (uint64_t)i, 2);

@@ -1,0 +1,17 @@
+/* Exact softmax attention of every token on all tokens or on a band of them, tiled with an online
+ * softmax, as the whole sublayer: R = softmax(Q K^T / tau) V, head by head; Y = R W_o^T + b_o. Keys
+ * beyond the band cost nothing. Time O(N w d) of a band of w tokens, memory O(N d).
+ * Saved for backward: R [N,d] and the log-sum-exp of each row [h,N]; Q, K and V where kept. */
+#ifndef ATTENTION_EXACT_H
+#define ATTENTION_EXACT_H
+
+#include "attention/attention.h"
+#include "ops/attend.h"
+
+/* As AttnMech.needs, forward, backward and flops of m. */
+AttnMemory exact_needs(const AttnMech *m, const AttnShape *s, int N, bool backward);
+void exact_forward(const AttnMech *m, const AttnShape *s, AttendBand band, const AttnCall *c);
+void exact_backward(const AttnMech *m, const AttnShape *s, AttendBand band, const AttnCall *c);
+double exact_flops(const AttnShape *s, AttendBand band, int N);
+
+#endif
