@@ -117,7 +117,7 @@ static void add_cosines(LayerStats *l, const Trained *t, int layer) {
 
 typedef struct Collector {
     const Trained *t;
-    ClusterTaps taps;
+    Taps taps;
     ClusterSums *sums; /* (depth) */
     int width;
 } Collector;
@@ -167,9 +167,8 @@ bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
     const Model *m = &t->config.model;
     const int depth = m->conf.depth;
     Collector c = {.t = t, .width = viz_width(t)};
-    if (!cluster_taps_open(&c.taps, m, t->config.train.batch * m->task.per_example, t->checkpoint,
-                           err))
-        return false;
+    const int documents = t->config.train.batch * m->task.per_example;
+    if (!clusters_taps(&c.taps, m, documents, t->checkpoint, err)) return false;
     c.sums = mem_alloc((size_t)depth, sizeof *c.sums);
     for (int l = 0; l < depth; l++) c.sums[l].least = INFINITY;
     const bool ok = run(&c, t, limit, err);
@@ -177,7 +176,7 @@ bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
         stats[l] = cluster_sums_means(&c.sums[l]);
         add_cosines(&stats[l], t, l);
     }
-    cluster_taps_close(&c.taps);
+    taps_close(&c.taps);
     mem_free(c.sums);
     return ok;
 }

@@ -1,28 +1,12 @@
 #include "viz/clusters.h"
 
-bool cluster_taps_open(ClusterTaps *t, const Model *m, int documents, const char *where, Err *err) {
-    *t = (ClusterTaps){0};
+bool clusters_taps(Taps *t, const Model *m, int documents, const char *where, Err *err) {
     if (!m->mech->clusters)
         return err_set(err, EX_DATAERR,
                        "%s: its attention is '%s', which has no clusters: there is nothing to show",
                        where, m->mech->name);
-    m->mech->clusters(m->attn, &t->C, &t->k);
-    const size_t n = (size_t)documents * (size_t)m->conf.depth, C = (size_t)t->C;
-    const size_t slots = C * (size_t)t->k, cells = C * (size_t)m->max_tokens;
-    t->clusters = mem_alloc(n * slots, sizeof *t->clusters);
-    t->affinities = mem_alloc(n * cells, sizeof *t->affinities);
-    t->tap = mem_alloc(n, sizeof *t->tap);
-    for (size_t i = 0; i < n; i++)
-        t->tap[i] =
-            (AttnTap){.clusters = t->clusters + i * slots, .affinities = t->affinities + i * cells};
+    taps_open(t, m, documents, m->max_tokens, true);
     return true;
-}
-
-void cluster_taps_close(ClusterTaps *t) {
-    mem_free(t->tap);
-    mem_free(t->clusters);
-    mem_free(t->affinities);
-    *t = (ClusterTaps){0};
 }
 
 /* Among a token's holders so far, by falling affinity; of equal ones the lower cluster first. */
@@ -33,7 +17,7 @@ static void insert(Clusters *c, int n, int have, int cluster) {
     h[i] = cluster;
 }
 
-void clusters_open(Clusters *c, const ClusterTaps *t, const AttnTap *tap, int N) {
+void clusters_open(Clusters *c, const Taps *t, const AttnTap *tap, int N) {
     *c = (Clusters){N, t->C, t->k, tap->clusters, tap->affinities, NULL, NULL, NULL};
     const size_t k = (size_t)t->k, slots = (size_t)t->C * k;
     c->size = mem_alloc((size_t)c->C, sizeof *c->size);

@@ -1,21 +1,13 @@
-/* The clusters of documents, as the attention of a forward pass formed them: taps for it to write
- * to, and the same turned round, token by token. */
+/* The clusters of documents, as the attention of a forward pass formed them, and the same turned
+ * round, token by token. */
 #ifndef VIZ_CLUSTERS_H
 #define VIZ_CLUSTERS_H
 
-#include "model/model.h"
+#include "model/taps.h"
 
-typedef struct ClusterTaps {
-    int C, k;     /* clusters, and slots of each */
-    AttnTap *tap; /* (documents, depth) */
-    int *clusters;
-    real *affinities;
-} ClusterTaps;
-
-/* Room for documents of full length. EX_DATAERR: the model's attention has no clusters; `where`
- * names it. On error nothing is to be closed. */
-bool cluster_taps_open(ClusterTaps *t, const Model *m, int documents, const char *where, Err *err);
-void cluster_taps_close(ClusterTaps *t);
+/* taps_open for documents of full length. EX_DATAERR: the model's attention has no clusters;
+ * `where` names it. On error nothing is to be closed. */
+bool clusters_taps(Taps *t, const Model *m, int documents, const char *where, Err *err);
 
 /* One document in one block. */
 typedef struct Clusters {
@@ -28,7 +20,7 @@ typedef struct Clusters {
 } Clusters;
 
 /* N: the document's tokens. The tap's memory stays in use. */
-void clusters_open(Clusters *c, const ClusterTaps *t, const AttnTap *tap, int N);
+void clusters_open(Clusters *c, const Taps *t, const AttnTap *tap, int N);
 void clusters_close(Clusters *c);
 
 /* How many clusters hold a token. */

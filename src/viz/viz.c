@@ -45,11 +45,11 @@ bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err) {
     *v = (Viz){.t = t, .index = index, .depth = m->conf.depth, .docs = m->task.per_example};
     v->from = layer < 0 ? 0 : layer;
     v->to = layer < 0 ? v->depth : layer + 1;
-    if (!cluster_taps_open(&v->taps, m, v->docs, t->checkpoint, err)) return false;
+    if (!clusters_taps(&v->taps, m, v->docs, t->checkpoint, err)) return false;
     if (index >= t->feed.examples[t->split]) {
         err_set(err, EX_USAGE, "--index: the %s split has examples 0 to %d, got %d",
                 split_names[t->split], t->feed.examples[t->split] - 1, index);
-        cluster_taps_close(&v->taps);
+        taps_close(&v->taps);
         return false;
     }
     const Batch *b = &t->feed.batch;
@@ -67,7 +67,7 @@ void viz_close(Viz *v) {
         for (int l = 0; l < v->depth && v->doc[i].layer; l++) clusters_close(&v->doc[i].layer[l]);
         mem_free(v->doc[i].layer);
     }
-    cluster_taps_close(&v->taps);
+    taps_close(&v->taps);
     *v = (Viz){0};
 }
 

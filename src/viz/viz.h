@@ -19,7 +19,7 @@ typedef struct Viz {
     int from, to; /* the blocks to show: from .. to - 1 */
     double p;     /* of what is predicted */
     VizDoc doc[2];
-    ClusterTaps taps;
+    Taps taps;
 } Viz;
 
 /* Runs example `index` of the split through the model, which was opened with a batch of 1, to show

@@ -14,7 +14,7 @@
 
 static Clusters open_clusters(int *list, real *affinity, int N, int C, int k) {
     Clusters c;
-    const ClusterTaps taps = {.C = C, .k = k};
+    const Taps taps = {.C = C, .k = k};
     const AttnTap tap = {.clusters = list, .affinities = affinity};
     clusters_open(&c, &taps, &tap, N);
     return c;
