@@ -40,6 +40,17 @@ static double probability(const real *logits, int k, int K) {
     return 1 / sum;
 }
 
+static void set_title(Viz *v) {
+    const Batch *b = &v->t->feed.batch;
+    const int k = b->out.predicted[0], K = v->t->config.model.task.classes;
+    char label[64], predicted[64];
+    trained_class(v->t, b->samples[0].label, label, sizeof label);
+    trained_class(v->t, k, predicted, sizeof predicted);
+    snprintf(v->title, sizeof v->title, "example %d of %s: label %s, predicted %s (%.0f %%)",
+             v->index, split_names[v->t->split], label, predicted,
+             100 * probability(b->out.logits, k, K));
+}
+
 bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err) {
     const Model *m = &t->config.model;
     *v = (Viz){.t = t, .index = index, .depth = m->conf.depth, .docs = m->task.per_example};
@@ -55,9 +66,7 @@ bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err) {
     const Batch *b = &t->feed.batch;
     feed_split(&t->feed, t->split, index);
     engine_evaluate(&t->engine, b->samples, 1, &b->out, v->taps.tap);
-    v->label = b->samples[0].label;
-    v->predicted = b->out.predicted[0];
-    v->p = probability(b->out.logits, v->predicted, m->task.classes);
+    set_title(v);
     for (int i = 0; i < v->docs; i++) open_doc(v, i);
     return true;
 }
@@ -72,14 +81,6 @@ void viz_close(Viz *v) {
 }
 
 /* ---- in words ---- */
-
-void viz_title(const Viz *v, char *buf, size_t size) {
-    char label[64], predicted[64];
-    trained_class(v->t, v->label, label, sizeof label);
-    trained_class(v->t, v->predicted, predicted, sizeof predicted);
-    snprintf(buf, size, "example %d of %s: label %s, predicted %s (%.0f %%)", v->index,
-             split_names[v->t->split], label, predicted, 100 * v->p);
-}
 
 bool viz_spaced(const Viz *v) { return v->t->config.task->tokens != TOKENS_BYTES; }
 

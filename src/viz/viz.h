@@ -15,9 +15,9 @@ typedef struct VizDoc {
 
 typedef struct Viz {
     const Trained *t;
-    int index, label, predicted, docs, depth;
-    int from, to; /* the blocks to show: from .. to - 1 */
-    double p;     /* of what is predicted */
+    int index, docs, depth;
+    int from, to;    /* the blocks to show: from .. to - 1 */
+    char title[256]; /* "example 3 of test: label 1 one snake, predicted 0 two snakes (52 %)" */
     VizDoc doc[2];
     Taps taps;
 } Viz;
@@ -30,9 +30,6 @@ void viz_close(Viz *v);
 /* The side of a split's pictures; 0: its documents are none, or larger than can be drawn. */
 enum { VIZ_LARGEST = 512 };
 int viz_width(const Trained *t);
-
-/* "example 3 of test: label 1 one snake, predicted 0 two snakes (52 %)" */
-void viz_title(const Viz *v, char *buf, size_t size);
 
 /* What stands for the tokens from n on: writes it as UTF-8 and returns of how many it is, several
  * where bytes are one character. */

@@ -116,13 +116,11 @@ static void put_legend(FILE *f, const Clusters *c) {
 }
 
 static void put_page(FILE *f, const Viz *v) {
-    char title[256];
-    viz_title(v, title, sizeof title);
     fputs(head, f);
     fputs("<title>Clusters: ", f);
-    text_html(f, title);
+    text_html(f, v->title);
     fputs("</title>\n<h1>Clusters</h1>\n<p>", f);
-    text_html(f, title);
+    text_html(f, v->title);
     fputs(".<br>", f);
     text_html(f, v->t->checkpoint);
     fprintf(f, ", update %lld.</p>\n", (long long)v->t->update);

@@ -82,10 +82,8 @@ static void put(Grid *g, int panel, int i, bool corner, Rgb colour) {
 /* "layer 1, clusters: example 3 of test: ..., document b" */
 static void title_text(char *text, size_t size, const Viz *v, const VizDoc *d, int layer,
                        const char *what) {
-    char of[256];
     const char *which = v->docs == 1 ? "" : d == &v->doc[0] ? ", document a" : ", document b";
-    viz_title(v, of, sizeof of);
-    snprintf(text, size, "layer %d, %s: %s%s", layer, what, of, which);
+    snprintf(text, size, "layer %d, %s: %s%s", layer, what, v->title, which);
 }
 
 static void title(Grid *g, int layer, const char *what) {
@@ -96,9 +94,9 @@ static void title(Grid *g, int layer, const char *what) {
     canvas_text(&g->canvas, GAP, GAP - 4, fits < 1 ? 1 : fits > TEXT ? TEXT : fits, ink, text);
 }
 
-static bool finish(Grid *g, const char *path, Err *err) {
-    const bool ok = canvas_write(&g->canvas, path, err);
-    canvas_close(&g->canvas);
+static bool finish(Canvas *c, const char *path, Err *err) {
+    const bool ok = canvas_write(c, path, err);
+    canvas_close(c);
     return ok;
 }
 
@@ -181,7 +179,7 @@ bool viz_png_clusters(const Viz *v, const VizDoc *d, int layer, const char *path
     draw_all(&g, 1);
     for (int c = 0; c + EXTRA < g.panels; c++) draw_cluster(&g, c + EXTRA, c);
     legend(&g);
-    return finish(&g, path, err);
+    return finish(&g.canvas, path, err);
 }
 
 /* ---- affinities ---- */
@@ -232,7 +230,7 @@ static bool write_affinity_panels(const Viz *v, const VizDoc *d, int layer, cons
             put(&g, c + 1, i, false, heat(&r, affinity(g.c, i + d->cls, c)));
     }
     draw_scale(&g.canvas, GAP, g.canvas.height - GAP - CAPTION, &r, g.panels - g.extra, g.c->C);
-    return finish(&g, path, err);
+    return finish(&g.canvas, path, err);
 }
 
 /* ---- a sequence's affinities: a row a cluster, a column some tokens ---- */
@@ -295,9 +293,7 @@ static bool write_affinity_matrix(const Viz *v, const VizDoc *d, int layer, cons
     draw_matrix(&m, c, &r);
     draw_ticks(&m, c->N);
     draw_scale(&m.canvas, MARGIN, m.canvas.height - GAP - CAPTION + 4, &r, m.rows, c->C);
-    const bool ok = canvas_write(&m.canvas, path, err);
-    canvas_close(&m.canvas);
-    return ok;
+    return finish(&m.canvas, path, err);
 }
 
 bool viz_png_affinity(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err) {

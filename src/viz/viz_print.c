@@ -120,9 +120,7 @@ static void print_text(const Printer *p) {
 }
 
 void viz_print(FILE *f, const Viz *v, bool colour) {
-    char title[256];
-    viz_title(v, title, sizeof title);
-    fprintf(f, "%s\n", title);
+    fprintf(f, "%s\n", v->title);
     if (v->doc[0].width > VIZ_WIDEST) return;
     fprintf(f, "a token %s the cluster with the highest affinity among those that hold it; %s\n",
             !colour           ? "goes to"
