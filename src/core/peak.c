@@ -67,7 +67,24 @@ double peak_gflops(int threads) {
     return best;
 }
 
-/* ---- products ---- */
+/* ---- products, memory ---- */
+
+/* The best of a few runs in `reals` of memory for each thread, of `work` each; without the first,
+ * which touches the pages. */
+static double best_rate(int threads, LaneJob *job, size_t reals, double work) {
+    Arena a;
+    Err err;
+    double best = 0;
+    if (!arena_open(&a, (size_t)threads * reals * sizeof(real), &err)) return 0;
+    for (int i = 0; i <= 2 * REPEATS; i++) {
+        const double t = clock_seconds();
+        lanes_run(threads, job, a.base);
+        const double rate = threads * work / (clock_seconds() - t);
+        if (i > 0 && rate > best) best = rate;
+    }
+    arena_close(&a);
+    return best;
+}
 
 enum { ROWS = 64, SIDE = 128, PRODUCTS = 400, GEMM_REALS = 2 * ROWS * SIDE + SIDE * SIDE };
 
@@ -78,21 +95,8 @@ static void run_products(void *ctx, int lane, int thread) {
 }
 
 double peak_gemm_gflops(int threads) {
-    Arena a;
-    Err err;
-    if (!arena_open(&a, (size_t)threads * GEMM_REALS * sizeof(real), &err)) return 0;
-    double best = 0;
-    for (int i = 0; i < 2 * REPEATS; i++) {
-        double t = clock_seconds();
-        lanes_run(threads, run_products, a.base);
-        double rate = 2e-9 * threads * PRODUCTS * ROWS * SIDE * SIDE / (clock_seconds() - t);
-        if (rate > best) best = rate;
-    }
-    arena_close(&a);
-    return best;
+    return best_rate(threads, run_products, GEMM_REALS, 2e-9 * PRODUCTS * ROWS * SIDE * SIDE);
 }
-
-/* ---- memory ---- */
 
 enum { STREAM_REALS = 16 << 20 };
 
@@ -105,17 +109,5 @@ static void run_stream(void *ctx, int lane, int thread) {
 }
 
 double peak_bandwidth(int threads) {
-    Arena a;
-    Err err;
-    const size_t reals = (size_t)threads * 2 * STREAM_REALS;
-    if (!arena_open(&a, reals * sizeof(real), &err)) return 0;
-    double best = 0;
-    for (int i = 0; i < REPEATS; i++) {
-        double t = clock_seconds();
-        lanes_run(threads, run_stream, a.base);
-        double rate = 1.5e-9 * (double)(reals * sizeof(real)) / (clock_seconds() - t);
-        if (i > 0 && rate > best) best = rate; /* the first run touches the pages */
-    }
-    arena_close(&a);
-    return best;
+    return best_rate(threads, run_stream, 2 * STREAM_REALS, 3e-9 * STREAM_REALS * sizeof(real));
 }
