@@ -99,7 +99,8 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     o->request.dir = o->out ? o->out : dir;
     bool ok = config_load(&c, o->config, o->overrides, o->noverrides, err);
     if (ok)
-        log_info("%scast_train " CAST_VERSION "%s  %s", log_style("1"), log_style("0"), o->config);
+        log_info("%scast_train " CAST_VERSION "%s  %s", log_style(LOG_BOLD), log_style(LOG_RESET),
+                 o->config);
     ok = ok && train_run(&c, &o->request, end, err);
     config_free(&c);
     return ok;

@@ -25,17 +25,8 @@ bool log_takes_colour(int fd) {
     return is_terminal(fd) && !(no_color && *no_color);
 }
 
-const char *log_style(const char *code) {
-    static const struct {
-        const char *code, *sequence;
-    } styles[] = {
-        {"0", "\033[0m"},   {"1", "\033[1m"},   {"2", "\033[2m"},   {"31", "\033[31m"},
-        {"32", "\033[32m"}, {"33", "\033[33m"}, {"34", "\033[34m"}, {"36", "\033[36m"},
-    };
-    if (!log_takes_colour(STDERR_FILENO)) return "";
-    for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
-        if (strcmp(styles[i].code, code) == 0) return styles[i].sequence;
-    return "";
+const char *log_style(const char *sequence) {
+    return log_takes_colour(STDERR_FILENO) ? sequence : "";
 }
 
 /* A line of its own: a progress line that stands is erased; the next one is drawn below. */
@@ -66,7 +57,7 @@ void log_warn(const char *fmt, ...) {
         memcpy(text + sizeof text - 4, "...", 4);
     va_end(ap);
     err_mask(text);
-    log_info("%swarning: %s%s", log_style("33"), text, log_style("0"));
+    log_info("%swarning: %s%s", log_style(LOG_YELLOW), text, log_style(LOG_RESET));
 }
 
 void log_progress(bool keep, const char *fmt, ...) {

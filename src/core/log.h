@@ -29,9 +29,13 @@ void log_count(LogCount *c, int done, int total);
 bool log_is_terminal(void);
 /* Whether colours may be written to this descriptor. */
 bool log_takes_colour(int fd);
-/* An ANSI sequence when colour is on, "" otherwise: "1" bold, "2" faint, "0" reset, "31" to "34"
- * and "36" colours. */
-const char *log_style(const char *code);
+/* The ANSI sequence where standard error takes colours, else "". */
+#define LOG_RESET "\033[0m"
+#define LOG_BOLD "\033[1m"
+#define LOG_FAINT "\033[2m"
+#define LOG_RED "\033[31m"
+#define LOG_YELLOW "\033[33m"
+const char *log_style(const char *sequence);
 
 /* "1h 02m", "3m 20s", "12 s", "4.2 s" into buf; "1.2 GB", "340 kB"; "1.23 M", "45.6 k". They
  * return buf. */

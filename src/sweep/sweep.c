@@ -167,8 +167,8 @@ static void tell_plan(const Sweep *s) {
         const int n = plan_count(p, told[i]);
         if (n) snprintf(counts + used, sizeof counts - used, ", %d %.13s", n, states[told[i]]);
     }
-    log_info("%ssweep%s    %s into %s: %d runs%s", log_style("1"), log_style("0"), p->config,
-             p->dir, p->grid.runs, counts);
+    log_info("%ssweep%s    %s into %s: %d runs%s", log_style(LOG_BOLD), log_style(LOG_RESET),
+             p->config, p->dir, p->grid.runs, counts);
     config_warn_data(p->was, json_at(p->record, "base"), p->dir);
     for (int i = 0; i < p->grid.runs; i++)
         if ((int)strlen(p->runs[i].name) > width) width = (int)strlen(p->runs[i].name);
@@ -187,8 +187,8 @@ static void tell_run(const Sweep *s, int run) {
     if (seconds > 0)
         snprintf(left, sizeof left, ", about %s left", format_duration(time, sizeof time, seconds));
     log_info("%s", "");
-    log_info("%srun %d of %d%s  %s%s", log_style("1"), run + 1, p->grid.runs, log_style("0"),
-             p->runs[run].name, s->r->only ? "" : left);
+    log_info("%srun %d of %d%s  %s%s", log_style(LOG_BOLD), run + 1, p->grid.runs,
+             log_style(LOG_RESET), p->runs[run].name, s->r->only ? "" : left);
 }
 
 static void tell_end(const Sweep *s, bool stopped) {
@@ -197,10 +197,10 @@ static void tell_end(const Sweep *s, bool stopped) {
     log_info("%s", "");
     for (int i = 0; i < p->grid.runs; i++)
         if (p->runs[i].why && (!s->r->only || s->r->only == i + 1))
-            log_info("%sfailed%s   run %d, %s: %s", log_style("31"), log_style("0"), i + 1,
+            log_info("%sfailed%s   run %d, %s: %s", log_style(LOG_RED), log_style(LOG_RESET), i + 1,
                      p->runs[i].name, p->runs[i].why);
-    log_info("%ssweep%s    %s: %d of %d runs are done", log_style("1"), log_style("0"), p->dir,
-             done, p->grid.runs);
+    log_info("%ssweep%s    %s: %d of %d runs are done", log_style(LOG_BOLD), log_style(LOG_RESET),
+             p->dir, done, p->grid.runs);
     if (stopped || failed)
         log_info("%s %s", stopped ? "to go on:" : "to try again what failed:", s->r->command);
     if (done && !s->r->only) {

@@ -244,8 +244,8 @@ static void tell_test(Trainer *t, const char *which, int64_t update, const Score
     const int count = t->feed.examples[SPLIT_TEST];
     meter_test(&t->meter, which, update, score, count);
     log_info("%stest accuracy of %s (update %lld): %.2f %%%s, loss %.4f, %d examples",
-             log_style("1"), which, (long long)update, 100 * score->accuracy, log_style("0"),
-             score->loss, count);
+             log_style(LOG_BOLD), which, (long long)update, 100 * score->accuracy,
+             log_style(LOG_RESET), score->loss, count);
 }
 
 static bool test(Trainer *t, Err *err) {
