@@ -13,20 +13,13 @@
 
 /* ---- a config as leaves ---- */
 
-/* Whether runs that differ in this key alone are runs of one experiment. A run may go on with other
- * data, or be validated more often, which gives it another best: its results are not the same. */
-static bool is_same_anyway(const char *key) {
-    if (!strcmp(key, "data.dir") || !strcmp(key, "train.eval_every")) return false;
-    return config_key_is_free(key) || !strcmp(key, "train.seed");
-}
-
 static void add_leaves(Group *g, const cJSON *object, const char *prefix) {
     const cJSON *item;
     cJSON_ArrayForEach(item, object) {
         char *key = text_format("%s%s%s", prefix, *prefix ? "." : "", item->string);
         if (cJSON_IsObject(item)) {
             add_leaves(g, item, key);
-        } else if (!is_same_anyway(key)) {
+        } else if (!config_key_is_incidental(key)) {
             g->leaf = mem_grow(g->leaf, (size_t)g->nleaves + 1, sizeof *g->leaf);
             g->leaf[g->nleaves++] = (Leaf){mem_strdup(key), json_text(item)};
         }
@@ -168,6 +161,7 @@ static void sort_by_keys(Groups *g) {
 typedef struct Labelled {
     char *text;
     const Run *run;
+    Group group; /* still without the run */
 } Labelled;
 
 static int by_text(const void *a, const void *b) {
@@ -219,14 +213,15 @@ void groups_make(Groups *g, const RunSet *set, bool each) {
     Labelled *labelled = mem_alloc((size_t)set->n + 1, sizeof *labelled);
     *g = (Groups){.each = each, .group = mem_alloc((size_t)set->n + 1, sizeof *g->group)};
     for (int i = 0; i < set->n; i++) {
-        Group one = group_of(&set->run[i]);
-        labelled[i] = (Labelled){signature(&one), &set->run[i]};
-        free_group(&one);
+        const Group one = group_of(&set->run[i]);
+        labelled[i] = (Labelled){signature(&one), &set->run[i], one};
     }
     qsort(labelled, (size_t)set->n, sizeof *labelled, by_text);
     for (int i = 0; i < set->n; i++) {
         if (each || i == 0 || strcmp(labelled[i].text, labelled[i - 1].text) != 0)
-            g->group[g->n++] = group_of(labelled[i].run);
+            g->group[g->n++] = labelled[i].group;
+        else
+            free_group(&labelled[i].group);
         add_run(&g->group[g->n - 1], labelled[i].run);
     }
     for (int i = 0; i < set->n; i++) mem_free(labelled[i].text);

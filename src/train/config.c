@@ -12,41 +12,33 @@
 #include "io/text.h"
 #include "optim/schedule.h"
 
-typedef struct RootConf {
-    char task[KEY_TEXT_MAX];
-} RootConf;
+static const char *task_name(int i) { return task_table[i] ? task_table[i]->name : NULL; }
+
+/* Read into the task's place in the table. */
 static const ConfigKey root_keys[] = {
-    {"task", KEY_TEXT, offsetof(RootConf, task), NULL, 0, 0, NULL,
-     "what to learn: a row of the table of tasks"},
+    {"task", KEY_CHOICE, 0, NULL, 0, 0, NULL, "what to learn", .choice = task_name},
     {0},
 };
 
-/* What is said of a key in its row. Of keys that do not change what training computes a run may go
- * on with another value; with another length where the schedule has no end. */
-enum { KEY_FREE = 1, KEY_LENGTH = 2, KEY_OF_HOLDOUT = 4 };
+/* What is said of a key in its row. A run may go on with another value of what does not change what
+ * training computes; with another length where the schedule has no end. Runs that differ in what is
+ * incidental alone are runs of one experiment: not those of other data, or validated more often,
+ * which gives another best. */
+enum { KEY_FREE = 1, KEY_LENGTH = 2, KEY_INCIDENTAL = 4 };
 
+/* The first two are of tasks that hold out, and unknown to others. */
 static const ConfigKey all_data_keys[] = {
     {"holdout", KEY_REAL, offsetof(Config, holdout), "0.1", 0, 0.5, NULL,
-     "text only: share of the training split that validates; 0: val.safetensors, the test set",
-     .flags = KEY_OF_HOLDOUT},
+     "text only: share of the training split that validates; 0: val.safetensors, the test set"},
     {"holdout_seed", KEY_INT, offsetof(Config, holdout_seed), "1", 0, 2147483647, NULL,
-     "text only: of the choice of these examples", .flags = KEY_OF_HOLDOUT},
+     "text only: of the choice of these examples"},
     {"dir", KEY_TEXT, offsetof(Config, data_dir), "\"\"", 0, 0, NULL,
      "where the prepared splits are; empty: data/<task>", .flags = KEY_FREE},
     {0},
 };
 
-typedef struct DataKeys {
-    ConfigKey keys[sizeof all_data_keys / sizeof *all_data_keys];
-} DataKeys;
-
-/* Tasks that hold nothing out do not know the keys of that. */
-static DataKeys data_keys(const Task *task) {
-    DataKeys d = {0};
-    int n = 0;
-    for (const ConfigKey *k = all_data_keys; k->name; k++)
-        if (task->holds_out || !(k->flags & KEY_OF_HOLDOUT)) d.keys[n++] = *k;
-    return d;
+static const ConfigKey *data_keys(const Task *task) {
+    return all_data_keys + (task->holds_out ? 0 : 2);
 }
 
 #define AT(field) offsetof(TrainConf, field)
@@ -72,30 +64,27 @@ static const ConfigKey train_keys[] = {
     {"clip", KEY_REAL, AT(clip), "0", 0, 1e9, NULL,
      "largest norm of the gradients; 0: no clipping"},
     {"seed", KEY_INT, AT(seed), "1", 0, 2147483647, NULL,
-     "of initial weights, data order and dropout"},
+     "of initial weights, data order and dropout", .flags = KEY_INCIDENTAL},
     {"lanes", KEY_INT, AT(lanes), "32", 1, 4096, NULL,
      "gradient sums a batch is dealt to; part of what fixes the bits, and the most threads that "
      "train"},
     {"eval_every", KEY_INT, AT(eval_every), "0", 0, 2e9, NULL,
      "updates between validations; 0: an epoch", .flags = KEY_FREE},
     {"log_every", KEY_INT, AT(log_every), "10", 1, 1e9, NULL,
-     "updates between lines of metrics.jsonl", .flags = KEY_FREE},
+     "updates between lines of metrics.jsonl", .flags = KEY_FREE | KEY_INCIDENTAL},
     {"save_minutes", KEY_REAL, AT(save_minutes), "5", 0.01, 1e6, NULL,
-     "minutes between checkpoints, besides those at validations", .flags = KEY_FREE},
+     "minutes between checkpoints, besides those at validations",
+     .flags = KEY_FREE | KEY_INCIDENTAL},
     {"tensorboard", KEY_BOOL, AT(tensorboard), "false", 0, 0, NULL,
-     "scalars for TensorBoard too, in the run's directory", .flags = KEY_FREE},
+     "scalars for TensorBoard too, in the run's directory", .flags = KEY_FREE | KEY_INCIDENTAL},
     {0},
 };
 
 static bool find_task(Config *c, const cJSON *root, Err *err) {
-    RootConf conf;
-    if (!schema_read(&conf, root_keys, root, c->path, "", "data model train", err)) return false;
-    c->task = task_find(conf.task);
-    if (c->task) return true;
-    enum { MOST = 64 };
-    const char *names[MOST + 1] = {NULL};
-    for (int i = 0; task_table[i] && i < MOST; i++) names[i] = task_table[i]->name;
-    return schema_not_among(c->path, "task", conf.task, names, err);
+    int task;
+    if (!schema_read(&task, root_keys, root, c->path, "", "data model train", err)) return false;
+    c->task = task_table[task];
+    return true;
 }
 
 static bool read_section(void *out, const ConfigKey *keys, const cJSON *root, const char *name,
@@ -127,7 +116,7 @@ static bool read_all(Config *c, const cJSON *root, Err *err) {
     if (!cJSON_IsObject(root))
         return err_set(err, EX_CONFIG, "%s: a config must be an object { ... }", c->path);
     if (!find_task(c, root, err)) return false;
-    if (!read_section(c, data_keys(c->task).keys, root, "data", c->path, err)) return false;
+    if (!read_section(c, data_keys(c->task), root, "data", c->path, err)) return false;
     if (!c->data_dir[0]) snprintf(c->data_dir, sizeof c->data_dir, "data/%s", c->task->name);
     if (!read_section(&c->train, train_keys, root, "train", c->path, err)) return false;
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model");
@@ -140,7 +129,7 @@ static bool read_all(Config *c, const cJSON *root, Err *err) {
 static cJSON *resolve(const Config *c) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "task", c->task->name);
-    schema_write(c, data_keys(c->task).keys, cJSON_AddObjectToObject(root, "data"));
+    schema_write(c, data_keys(c->task), cJSON_AddObjectToObject(root, "data"));
     model_write(&c->model, cJSON_AddObjectToObject(root, "model"));
     schema_write(&c->train, train_keys, cJSON_AddObjectToObject(root, "train"));
     return root;
@@ -217,7 +206,7 @@ void config_complete(cJSON *config) {
     const char *name = json_string(config, "task");
     const Task *task = name ? task_find(name) : NULL;
     if (!task) return;
-    schema_complete(data_keys(task).keys, config, "data");
+    schema_complete(data_keys(task), config, "data");
     model_complete(config);
     schema_complete(train_keys, config, "train");
 }
@@ -256,7 +245,7 @@ static unsigned key_flags(const char *key) {
     return k ? k->flags : 0;
 }
 
-bool config_key_is_free(const char *key) { return key_flags(key) & KEY_FREE; }
+bool config_key_is_incidental(const char *key) { return key_flags(key) & KEY_INCIDENTAL; }
 
 /* Keys with one of the flags `may` may differ. */
 static void differences(const cJSON *a, const cJSON *b, const char *prefix, unsigned may,

@@ -53,9 +53,8 @@ void config_complete(cJSON *config);
 void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char *list,
                         size_t size);
 
-/* Whether a run may go on with another value of the key: "train.log_every", or "data.dir", as the
- * same data may have moved. */
-bool config_key_is_free(const char *key);
+/* Whether runs that differ in this key alone are runs of one experiment: "train.seed". */
+bool config_key_is_incidental(const char *key);
 
 /* Every key. */
 void config_help(FILE *f);
