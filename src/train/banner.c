@@ -1,6 +1,7 @@
 #include "train/banner.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/cpu.h"
 #include "core/gemm.h"
@@ -9,14 +10,6 @@
 #include "train/state.h"
 
 /* ---- parameters ---- */
-
-static const char *describe_shape(const Param *p, char *buf, size_t size) {
-    size_t n = (size_t)snprintf(buf, size, "[");
-    for (int i = 0; i < p->ndim; i++)
-        n += (size_t)snprintf(buf + n, size - n, "%s%lld", i ? "," : "", (long long)p->shape[i]);
-    snprintf(buf + n, size - n, "]");
-    return buf;
-}
 
 static const char *treatment(const Param *p) {
     if (!(p->flags & PARAM_TRAINED)) return "not trained";
@@ -33,7 +26,7 @@ static int block_of(const Param *p, const char **rest) {
 
 static void print_parameter(const Param *p, int depth) {
     const char *rest;
-    char name[96], shape[64], count[32];
+    char name[96], type[ST_DESCRIBED], count[32];
     const int block = block_of(p, &rest);
     if (block > 0) return;
     if (block == 0 && depth > 1) {
@@ -43,8 +36,8 @@ static void print_parameter(const Param *p, int depth) {
         snprintf(name, sizeof name, "%s", p->name);
         snprintf(count, sizeof count, "%zu", p->n);
     }
-    log_info("  %-32s %-14s %14s  %s", name, describe_shape(p, shape, sizeof shape), count,
-             treatment(p));
+    const char *shape = strchr(st_describe(type, DT_F32, p->ndim, p->shape), '[');
+    log_info("  %-32s %-14s %14s  %s", name, shape, count, treatment(p));
 }
 
 void banner_parameters(const Config *c) {

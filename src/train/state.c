@@ -88,11 +88,22 @@ static bool read_small(State *s, const StFile *f, Err *err) {
                    (long long)s->best_update);
 }
 
+cJSON *state_config(const StFile *f, Err *err) {
+    const char *text = st_meta(f, "config");
+    if (!text) {
+        err_set(err, EX_DATAERR, "%s: its metadata has no \"config\"", f->path);
+        return NULL;
+    }
+    cJSON *o = json_parse(text, strlen(text), JSON_MAX_BYTES, JSON_MAX_DEPTH, f->path, err);
+    if (!o || cJSON_IsObject(o)) return o;
+    err_set(err, EX_DATAERR, "%s: the \"config\" of its metadata is no object", f->path);
+    cJSON_Delete(o);
+    return NULL;
+}
+
 /* The config that the checkpoint was made under must be ours. */
 static bool check_config(const StFile *f, const cJSON *config, Err *err) {
-    const char *text = st_meta(f, "config");
-    if (!text) return err_set(err, EX_DATAERR, "%s: its metadata has no \"config\"", f->path);
-    cJSON *theirs = json_parse(text, strlen(text), JSON_MAX_BYTES, JSON_MAX_DEPTH, f->path, err);
+    cJSON *theirs = state_config(f, err);
     if (theirs) config_complete(theirs);
     bool ok = theirs && config_same(theirs, config, f->path, err);
     cJSON_Delete(theirs);

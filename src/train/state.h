@@ -48,6 +48,10 @@ bool state_check(const StFile *f, Err *err);
 /* The update that a checkpoint is of (EX_DATAERR). */
 bool state_update(const StFile *f, int64_t *update, Err *err);
 
+/* The config that it was saved under, to be deleted; NULL and err (EX_DATAERR, EX_CONFIG): it has
+ * none. */
+cJSON *state_config(const StFile *f, Err *err);
+
 /* EX_DATAERR for what is damaged, is not a checkpoint, or belongs to another model or config; s is
  * then undefined. */
 bool state_load(State *s, const cJSON *config, const char *path, Err *err);

@@ -121,25 +121,10 @@ static bool find_checkpoint(Trained *t, const TrainedRequest *r, Err *err) {
                        : "training has saved nothing there yet");
 }
 
-/* The config that a checkpoint was saved under. */
-static cJSON *config_in(const StFile *f, Err *err) {
-    const char *text = st_meta(f, "config");
-    cJSON *o = NULL;
-    if (!text)
-        err_set(err, EX_DATAERR, "%s: its metadata has no \"config\"", f->path);
-    else if ((o = json_parse(text, strlen(text), JSON_MAX_BYTES, JSON_MAX_DEPTH, f->path, err)) &&
-             !cJSON_IsObject(o)) {
-        err_set(err, EX_DATAERR, "%s: the \"config\" of its metadata is no object", f->path);
-        cJSON_Delete(o);
-        o = NULL;
-    }
-    return o;
-}
-
 /* A checkpoint's config is what was trained; a run's config.json must be the same. */
 static bool take_config(Trained *t, const StFile *f, Err *err) {
     char list[768] = "";
-    cJSON *saved = config_in(f, err);
+    cJSON *saved = state_config(f, err);
     if (!saved) return false;
     if (t->run.config) config_differences(saved, t->run.config, "", list, sizeof list);
     if (list[0])
