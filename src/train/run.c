@@ -56,16 +56,27 @@ static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
     return false;
 }
 
-static bool add_line(Run *r, const cJSON *o) {
-    const char *kind = json_string(o, "kind");
+static cJSON *parse(Text t) {
+    Err ignored;
+    return json_parse(t.at, t.n, LINE_MAX_BYTES, JSON_MAX_DEPTH, "metrics", &ignored);
+}
+
+static bool take_numbers(RunLine *line, const cJSON *o) {
     const cJSON *step = cJSON_GetObjectItemCaseSensitive(o, "step");
-    if (!kind || !cJSON_IsNumber(step) || !(step->valuedouble >= 0 && step->valuedouble < 1e15))
+    if (!cJSON_IsNumber(step) || !(step->valuedouble >= 0 && step->valuedouble < 1e15))
         return false;
-    RunLine line = {.step = (int64_t)step->valuedouble};
+    line->step = (int64_t)step->valuedouble;
     for (int i = 0; i < RUN_KEYS; i++) {
         const cJSON *value = cJSON_GetObjectItemCaseSensitive(o, keys[i]);
-        line.value[i] = cJSON_IsNumber(value) ? value->valuedouble : NAN;
+        line->value[i] = cJSON_IsNumber(value) ? value->valuedouble : NAN;
     }
+    return true;
+}
+
+static bool add_line(Run *r, const cJSON *o) {
+    const char *kind = json_string(o, "kind");
+    RunLine line;
+    if (!kind || !take_numbers(&line, o)) return false;
     if (!strcmp(kind, "test")) return add_test(r, o, &line);
     if (!strcmp(kind, "train"))
         add(&r->train, &line);
@@ -78,8 +89,7 @@ static bool add_line(Run *r, const cJSON *o) {
 }
 
 static bool read_line(Run *r, Text t) {
-    Err ignored;
-    cJSON *o = json_parse(t.at, t.n, LINE_MAX_BYTES, JSON_MAX_DEPTH, "metrics", &ignored);
+    cJSON *o = parse(t);
     const bool ok = o && add_line(r, o);
     r->unread += !ok;
     cJSON_Delete(o);
@@ -182,12 +192,20 @@ static void read_last(Run *r, const char *first, Text t) {
     }
 }
 
-/* A last line without its end is one being written, or torn: it is left out. */
+/* The line at *at, which moves behind it. False: a last line without its end is one being written,
+ * or torn, and left out. */
+static bool next_line(const char **at, const char *end, Text *t) {
+    const char *newline = memchr(*at, '\n', (size_t)(end - *at));
+    if (!newline) return false;
+    *t = (Text){*at, (size_t)(newline - *at)};
+    *at = newline + 1;
+    return true;
+}
+
 static void read_lines(Run *r, const FileMap *map, bool curves) {
-    const char *text = (const char *)map->data, *end = text + map->size, *newline, *first = NULL;
+    const char *text = (const char *)map->data, *end = text + map->size, *first = NULL;
     Text last = {0};
-    for (; (newline = memchr(text, '\n', (size_t)(end - text))); text = newline + 1) {
-        const Text t = {text, (size_t)(newline - text)};
+    for (Text t; next_line(&text, end, &t);) {
         const bool training = of_training(t);
         if (training && !curves) {
             if (!first) first = t.at;
@@ -212,6 +230,27 @@ static bool read_metrics(Run *r, bool curves, Err *err) {
     if (file_is_empty(path)) return true;
     if (!file_map(&map, path, err)) return false;
     read_lines(r, &map, curves);
+    file_unmap(&map);
+    return true;
+}
+
+static void take_seconds(Text t, int64_t update, double *seconds) {
+    RunLine line;
+    cJSON *o = parse(t);
+    const char *kind = json_string(o, "kind");
+    const bool tells = kind && (!strcmp(kind, "train") || !strcmp(kind, "save"));
+    if (tells && take_numbers(&line, o) && line.step <= update && !isnan(line.value[RUN_SECONDS]))
+        *seconds = line.value[RUN_SECONDS];
+    cJSON_Delete(o);
+}
+
+bool run_seconds(const char *metrics, int64_t update, double *seconds, Err *err) {
+    FileMap map;
+    *seconds = 0;
+    if (file_is_empty(metrics)) return true;
+    if (!file_map(&map, metrics, err)) return false;
+    const char *text = (const char *)map.data, *end = text + map.size;
+    for (Text t; next_line(&text, end, &t);) take_seconds(t, update, seconds);
     file_unmap(&map);
     return true;
 }

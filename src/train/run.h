@@ -67,4 +67,8 @@ bool run_done(const Run *r);
 /* Training samples in a second, over the whole run; NaN: not known. */
 double run_samples_per_s(const Run *r);
 
+/* Of a run that goes on: *seconds becomes the training time that the last line up to `update` of
+ * kind "train" or "save" in this metrics.jsonl tells, 0 without one or without a file. */
+bool run_seconds(const char *metrics, int64_t update, double *seconds, Err *err);
+
 #endif

@@ -8,8 +8,8 @@
 #include "optim/schedule.h"
 #include "train/banner.h"
 #include "train/evaluate.h"
-#include "train/history.h"
 #include "train/meter.h"
+#include "train/run.h"
 #include "train/rundir.h"
 #include "train/stop.h"
 #include "train/usage.h"
@@ -408,8 +408,7 @@ static bool check_length(const Trainer *t, Err *err) {
                        "no less than it had (train.steps, train.epochs), or use another --out",
                        t->dir.dir, (long long)made, (long long)t->horizon);
     /* The time was not up at the update before the last. */
-    if (minutes == 0 || !history_seconds(t->dir.metrics, made - 1, &seconds, err))
-        return minutes == 0;
+    if (minutes == 0 || !run_seconds(t->dir.metrics, made - 1, &seconds, err)) return minutes == 0;
     return seconds < minutes * 60 ||
            err_set(err, EX_CONFIG,
                    "%s has had more than the %g minutes that it is asked for. Ask for no less than "
@@ -427,7 +426,7 @@ static bool open_meter(Trainer *t, Err *err) {
     m->every = t->every;
     m->validation = t->feed.examples[SPLIT_VAL];
     m->tests = t->end == t->horizon ? 2.0 * t->feed.examples[SPLIT_TEST] : 0;
-    return history_seconds(t->dir.metrics, t->state.update, &m->seconds, err) &&
+    return run_seconds(t->dir.metrics, t->state.update, &m->seconds, err) &&
            metrics_open(&m->file, t->dir.metrics, err) &&
            (!m->conf->tensorboard || events_open(&m->events, t->dir.dir, t->state.update, err));
 }

@@ -1,4 +1,4 @@
-#include "train/history.h"
+#include "train/run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void expect(const char *text, int64_t update, double seconds) {
     const char *path = scratch_write("metrics.jsonl", text, strlen(text));
     double got;
     Err err;
-    if (!history_seconds(path, update, &got, &err)) fail_msg("%s", err.text);
+    if (!run_seconds(path, update, &got, &err)) fail_msg("%s", err.text);
     char *after = text_read(path);
     assert_string_equal(after, text);
     assert_true(got == seconds);
@@ -64,10 +64,10 @@ static void test_missing(void **state) {
     double seconds = 1;
     Err err;
     (void)state;
-    assert_true(history_seconds(scratch("none.jsonl"), 1, &seconds, &err));
+    assert_true(run_seconds(scratch("none.jsonl"), 1, &seconds, &err));
     assert_true(seconds == 0);
     assert_int_equal(text_count(scratch_dir), 1);
-    assert_false(history_seconds(scratch_mkdir("dir"), 1, &seconds, &err));
+    assert_false(run_seconds(scratch_mkdir("dir"), 1, &seconds, &err));
 }
 
 int main(void) {
