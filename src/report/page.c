@@ -46,6 +46,12 @@ static const char style[] =
     "pre{overflow-x:auto;background:var(--soft);padding:.6rem;border-radius:.4rem;font-size:"
     ".8rem;line-height:1.4;tab-size:2}\n";
 
+static void open_figure(FILE *f, const char *class, const char *caption) {
+    fprintf(f, "<figure%s><figcaption>", class);
+    text_html(f, caption);
+    fputs("</figcaption>", f);
+}
+
 /* ---- curves ---- */
 
 /* Takes over the plot and the caption. */
@@ -54,9 +60,8 @@ static bool embed_plot(FILE *f, Plot *p, char *caption, int number, Err *err) {
     snprintf(prefix, sizeof prefix, "p%d-", number);
     char *svg = plot_svg(p, prefix, err);
     if (svg) {
-        fputs("<figure><figcaption>", f);
-        text_html(f, caption);
-        fprintf(f, "</figcaption><div class=\"plot\">%s</div></figure>\n", svg);
+        open_figure(f, "", caption);
+        fprintf(f, "<div class=\"plot\">%s</div></figure>\n", svg);
     }
     plot_free(p);
     mem_free(caption);
@@ -146,9 +151,8 @@ static bool is_png(const FileMap *m) {
 }
 
 static void write_png(FILE *f, const char *path, const FileMap *m) {
-    fputs("<figure><figcaption>", f);
-    text_html(f, path);
-    fputs("</figcaption><img alt=\"", f);
+    open_figure(f, "", path);
+    fputs("<img alt=\"", f);
     text_html(f, path);
     fputs("\" src=\"data:image/png;base64,", f);
     base64(f, m->data, m->size);
@@ -157,9 +161,8 @@ static void write_png(FILE *f, const char *path, const FileMap *m) {
 
 /* A page of coloured tokens within this one, where neither can touch the other. */
 static void write_frame(FILE *f, const char *path, const FileMap *m) {
-    fputs("<figure class=\"all\"><figcaption>", f);
-    text_html(f, path);
-    fputs("</figcaption><iframe sandbox=\"allow-scripts\" srcdoc=\"", f);
+    open_figure(f, " class=\"all\"", path);
+    fputs("<iframe sandbox=\"allow-scripts\" srcdoc=\"", f);
     for (size_t i = 0; i < m->size; i++) {
         if (m->data[i] == '&')
             fputs("&amp;", f);

@@ -17,11 +17,26 @@ static const char *const names[SCALING_VALUES] = {"tokens", "samples_per_s", "to
 
 /* ---- reading ---- */
 
+/* The line that is the mechanism's, or will be. */
+static int line_of(const Scaling *s, const char *mechanism) {
+    int i = 0;
+    while (i < s->n && strcmp(s->row[i].mechanism, mechanism) != 0) i++;
+    return i < s->n ? s->row[i].line : s->n ? s->row[s->n - 1].line + 1 : 0;
+}
+
+static bool comes_before(const ScalingRow *a, const ScalingRow *b) {
+    return a->line < b->line ||
+           (a->line == b->line && a->value[SCALING_TOKENS] < b->value[SCALING_TOKENS]);
+}
+
+/* In its place, behind its equals. Tables are short. */
 static void add_row(Scaling *s, const char *mechanism, const double *value) {
-    ScalingRow row = {.mechanism = mem_strdup(mechanism)};
+    ScalingRow row = {.mechanism = mem_strdup(mechanism), .line = line_of(s, mechanism)};
+    int at = s->n++;
     memcpy(row.value, value, sizeof row.value);
-    s->row = mem_grow(s->row, (size_t)s->n + 1, sizeof *s->row);
-    s->row[s->n++] = row;
+    s->row = mem_grow(s->row, (size_t)s->n, sizeof *s->row);
+    for (; at > 0 && comes_before(&row, &s->row[at - 1]); at--) s->row[at] = s->row[at - 1];
+    s->row[at] = row;
 }
 
 static bool is_row(const char *mechanism, const double *value) {
@@ -128,27 +143,6 @@ static bool read_lines(Scaling *s, Lines *l, Err *err) {
     return ok;
 }
 
-static int first_of(const Scaling *s, const char *mechanism) {
-    int i = 0;
-    while (strcmp(s->row[i].mechanism, mechanism) != 0) i++;
-    return i;
-}
-
-static bool comes_before(const Scaling *s, const ScalingRow *a, const ScalingRow *b) {
-    const int x = first_of(s, a->mechanism), y = first_of(s, b->mechanism);
-    return x < y || (x == y && a->value[SCALING_TOKENS] < b->value[SCALING_TOKENS]);
-}
-
-/* Stable, and tables are short. Mechanisms keep the order of their first rows at each step. */
-static void sort(Scaling *s) {
-    for (int i = 1; i < s->n; i++)
-        for (int j = i; j > 0 && comes_before(s, &s->row[j], &s->row[j - 1]); j--) {
-            const ScalingRow row = s->row[j];
-            s->row[j] = s->row[j - 1];
-            s->row[j - 1] = row;
-        }
-}
-
 static bool read_file(Scaling *s, const char *path, Err *err) {
     Lines l;
     if (file_is_dir(path))
@@ -167,10 +161,7 @@ bool scaling_read(Scaling *s, char *const *paths, int n, Err *err) {
     *s = (Scaling){0};
     for (int i = 0; ok && i < n; i++) ok = read_file(s, paths[i], err);
     if (ok && s->n == 0) ok = err_set(err, EX_NOINPUT, "%s: has no row of cast_bench", paths[0]);
-    if (ok)
-        sort(s);
-    else
-        scaling_free(s);
+    if (!ok) scaling_free(s);
     return ok;
 }
 
@@ -184,11 +175,9 @@ void scaling_free(Scaling *s) {
 
 /* How many times as fast the first mechanism is at the same length; NaN: that is not known. */
 static double first_over(const Scaling *s, const ScalingRow *r) {
-    const char *first = s->row[0].mechanism;
-    for (int i = 0; i < s->n && strcmp(r->mechanism, first) != 0; i++)
-        if (!strcmp(s->row[i].mechanism, first) &&
-            s->row[i].value[SCALING_TOKENS] == r->value[SCALING_TOKENS])
-            return s->row[i].value[SCALING_SAMPLES] / r->value[SCALING_SAMPLES];
+    for (const ScalingRow *first = s->row; r->line > 0 && first->line == 0; first++)
+        if (first->value[SCALING_TOKENS] == r->value[SCALING_TOKENS])
+            return first->value[SCALING_SAMPLES] / r->value[SCALING_SAMPLES];
     return NAN;
 }
 
@@ -214,14 +203,13 @@ void scaling_table(Table *t, const Scaling *s) {
 }
 
 static bool starts_line(const Scaling *s, int i) {
-    return i == 0 || strcmp(s->row[i].mechanism, s->row[i - 1].mechanism) != 0;
+    return i == 0 || s->row[i].line != s->row[i - 1].line;
 }
 
 static void print_data(FILE *f, const Scaling *s) {
-    int line = 0;
     for (int i = 0; i < s->n; i++) {
         const double *v = s->row[i].value;
-        if (starts_line(s, i)) fprintf(f, "%s$line%d << END\n", i ? "END\n" : "", line++);
+        if (starts_line(s, i)) fprintf(f, "%s$line%d << END\n", i ? "END\n" : "", s->row[i].line);
         fprintf(f, "%.10g %.10g %.10g\n", v[SCALING_TOKENS], v[SCALING_SAMPLES], v[SCALING_MEMORY]);
     }
     fputs("END\n", f);
@@ -229,12 +217,12 @@ static void print_data(FILE *f, const Scaling *s) {
 
 static void print_panel(FILE *f, const Scaling *s, int column, const char *title) {
     fprintf(f, "set ylabel '%s'\nplot ", title);
-    for (int i = 0, line = 0; i < s->n; i++) {
+    for (int i = 0; i < s->n; i++) {
+        const int line = s->row[i].line;
         if (!starts_line(s, i)) continue;
         fprintf(f, "%s$line%d using 1:%d with linespoints pt 7 ps 0.7 lw 1.5 lc rgb '%s' title ",
                 line ? ", \\\n     " : "", line, column, plot_colour(line));
         text_gnuplot(f, s->row[i].mechanism);
-        line++;
     }
     fputc('\n', f);
 }

@@ -17,11 +17,12 @@ enum {
 };
 typedef struct ScalingRow {
     char *mechanism;
+    int line; /* 0, 1, ... : which mechanism, in the order of their first rows */
     double value[SCALING_VALUES]; /* NaN: not said */
 } ScalingRow;
 
 typedef struct Scaling {
-    ScalingRow *row; /* by mechanism in the order of their first rows, then tokens */
+    ScalingRow *row; /* by line, then tokens */
     int n;
 } Scaling;
 

@@ -103,6 +103,16 @@ static void write_rule(const Table *t, FILE *f, const int *width) {
     fputs("|\n", f);
 }
 
+/* Each note through `write`, between what stands before and after it. */
+static void write_notes(const Table *t, FILE *f, TextWriter *write, const char *before,
+                        const char *after) {
+    for (int i = 0; i < t->nnotes; i++) {
+        fputs(before, f);
+        write(f, t->notes[i]);
+        fputs(after, f);
+    }
+}
+
 /* Columns are as wide as their widest cell, so that the table can be read as it is. */
 static void write_md(const Table *t, FILE *f) {
     const int cells = (t->rows + 1) * t->n;
@@ -125,11 +135,7 @@ static void write_md(const Table *t, FILE *f) {
     }
     mem_free(cell);
     mem_free(width);
-    for (int i = 0; i < t->nnotes; i++) {
-        fputc('\n', f);
-        text_markdown(f, t->notes[i]);
-        fputc('\n', f);
-    }
+    write_notes(t, f, text_markdown, "\n", "\n");
 }
 
 static void write_latex(const Table *t, FILE *f) {
@@ -148,11 +154,7 @@ static void write_latex(const Table *t, FILE *f) {
             mem_free(s);
         }
     fputs("\\bottomrule\n\\end{tabular}\n", f);
-    for (int i = 0; i < t->nnotes; i++) {
-        fputs("% ", f);
-        text_plain(f, t->notes[i]);
-        fputc('\n', f);
-    }
+    write_notes(t, f, text_plain, "% ", "\n");
 }
 
 static void write_html(const Table *t, FILE *f) {
@@ -173,11 +175,7 @@ static void write_html(const Table *t, FILE *f) {
         fputs("</tr>\n", f);
     }
     fputs("</tbody></table></div>\n", f);
-    for (int i = 0; i < t->nnotes; i++) {
-        fputs("<p class=\"note\">", f);
-        text_html(f, t->notes[i]);
-        fputs("</p>\n", f);
-    }
+    write_notes(t, f, text_html, "<p class=\"note\">", "</p>\n");
 }
 
 /* ---- what programs read ---- */
