@@ -105,11 +105,6 @@ static const char usage[] =
     "verify    checks every token, label and checksum, and recomputes labels where that is "
     "possible\n";
 
-static bool want_words(const Options *o, int n, const char *form, Err *err) {
-    if (o->nwords == n) return true;
-    return err_set(err, EX_USAGE, "expected: cast_data %s" TRY_HELP, form);
-}
-
 static const Task *want_task(const char *name, Err *err) {
     const Task *t = task_find(name);
     if (t) return t;
@@ -144,32 +139,33 @@ static bool report_splits(const Task *t, const char *dir, bool imported, Err *er
     return true;
 }
 
-static bool run_generate(Options *o, Err *err) {
-    if (!want_words(o, 2, "generate TASK --out DIR", err)) return false;
+/* Generates, or imports what a third word names. */
+static bool run_make(Options *o, Err *err) {
+    const bool import = o->nwords == 3;
     const Task *t = want_task(o->words[1], err);
     if (!t) return false;
-    if (!o->request.out) return err_set(err, EX_USAGE, "generate: --out DIR is missing" TRY_HELP);
-    return task_generate(t, &o->request, err) && report_splits(t, o->request.out, false, err);
+    if (!o->request.out)
+        return err_set(err, EX_USAGE, "%s: --out DIR is missing" TRY_HELP, o->words[0]);
+    o->request.from = o->words[2];
+    return (import ? task_import : task_generate)(t, &o->request, err) &&
+           report_splits(t, o->request.out, import, err);
 }
 
-static bool run_import(Options *o, Err *err) {
-    if (!want_words(o, 3, "import TASK FROM --out DIR", err)) return false;
-    const Task *t = want_task(o->words[1], err);
-    if (!t) return false;
-    if (!o->request.out) return err_set(err, EX_USAGE, "import: --out DIR is missing" TRY_HELP);
-    o->request.from = o->words[2];
-    return task_import(t, &o->request, err) && report_splits(t, o->request.out, true, err);
+/* A split of the directory, or the file. */
+static bool open_dataset(Dataset *d, const char *place, int split, Err *err) {
+    char path[FILE_PATH_MAX];
+    const bool dir = file_is_dir(place);
+    return (!dir || dataset_path(path, place, split, err)) &&
+           dataset_open(d, dir ? path : place, err);
 }
 
 /* Calls visit for the file, or for each split of the directory. */
 typedef bool Visit(const Dataset *d, Err *err);
 static bool visit_datasets(const char *place, Visit *visit, Err *err) {
-    bool dir = file_is_dir(place);
-    for (int s = 0; s < (dir ? SPLITS : 1); s++) {
-        char path[FILE_PATH_MAX];
+    const int n = file_is_dir(place) ? SPLITS : 1;
+    for (int s = 0; s < n; s++) {
         Dataset d;
-        if (dir && !dataset_path(path, place, s, err)) return false;
-        if (!dataset_open(&d, dir ? path : place, err)) return false;
+        if (!open_dataset(&d, place, s, err)) return false;
         bool ok = visit(&d, err);
         dataset_close(&d);
         if (!ok) return false;
@@ -185,11 +181,8 @@ static bool show_summary(const Dataset *d, Err *err) {
 }
 
 static bool show_example(const char *place, int index, const char *png, Err *err) {
-    char path[FILE_PATH_MAX];
     Dataset d;
-    bool dir = file_is_dir(place);
-    if (dir && !dataset_path(path, place, SPLIT_TRAIN, err)) return false;
-    if (!dataset_open(&d, dir ? path : place, err)) return false;
+    if (!open_dataset(&d, place, SPLIT_TRAIN, err)) return false;
     bool ok = index < d.examples;
     if (ok && png)
         ok = summary_write_png(&d, index, png, err);
@@ -203,7 +196,6 @@ static bool show_example(const char *place, int index, const char *png, Err *err
 }
 
 static bool run_show(Options *o, Err *err) {
-    if (!want_words(o, 2, "show DIR|FILE", err)) return false;
     const char *png = task_setting(&o->request, "png");
     if (o->index >= 0) return show_example(o->words[1], o->index, png, err);
     if (png) return err_set(err, EX_USAGE, "--png: of which example? --index says it" TRY_HELP);
@@ -238,21 +230,21 @@ static bool verify(const Dataset *d, Err *err) {
     return true;
 }
 
-static bool run_verify(Options *o, Err *err) {
-    return want_words(o, 2, "verify DIR|FILE", err) && visit_datasets(o->words[1], verify, err);
-}
+static bool run_verify(Options *o, Err *err) { return visit_datasets(o->words[1], verify, err); }
 
 typedef struct Command {
     const char *name;
     unsigned verb;
+    int words;
+    const char *form; /* of the words, for people */
     bool (*run)(Options *o, Err *err);
 } Command;
 
 static const Command commands[] = {
-    {"generate", GENERATE, run_generate},
-    {"import", IMPORT, run_import},
-    {"show", SHOW, run_show},
-    {"verify", VERIFY, run_verify},
+    {"generate", GENERATE, 2, "generate TASK --out DIR", run_make},
+    {"import", IMPORT, 3, "import TASK FROM --out DIR", run_make},
+    {"show", SHOW, 2, "show DIR|FILE", run_show},
+    {"verify", VERIFY, 2, "verify DIR|FILE", run_verify},
 };
 
 static const Command *find_command(const Options *o, Err *err) {
@@ -282,7 +274,9 @@ static const Command *parse(Options *o, int argc, char **argv, Err *err) {
         err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name, list[i].name);
         return NULL;
     }
-    return c;
+    if (!c || o->nwords == c->words) return c;
+    err_set(err, EX_USAGE, "expected: cast_data %s" TRY_HELP, c->form);
+    return NULL;
 }
 
 int main(int argc, char **argv) {
