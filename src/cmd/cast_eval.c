@@ -9,8 +9,6 @@
 #include "train/assess.h"
 #include "train/stop.h"
 
-#define TRY_HELP "; 'cast_eval --help' says more"
-
 typedef struct Options {
     TrainedRequest request;
     const char *predict;
@@ -45,12 +43,12 @@ static const Program program = {
     "  model.attention.attention_fn=laplace, model.attention.summaries=false,\n"
     "  model.attention.intra=false\n",
     options,
+    .needs = "RUN or CHECKPOINT",
 };
 
 static bool parse(Options *o, int argc, char **argv, Err *err) {
     CommandLine line;
     if (!option_parse(&line, o, &program, argc, argv, err)) return false;
-    if (line.nwords == 0) return err_set(err, EX_USAGE, "which RUN or CHECKPOINT?" TRY_HELP);
     o->request.place = line.words[0];
     o->request.overrides = line.words + 1;
     o->request.noverrides = line.nwords - 1;

@@ -78,12 +78,12 @@ static const Program program = {
     options,
     "A table is printed as well as a plot or page where --format, or --papers beside --plot, asks "
     "for it.\n",
+    .needs = "RUN",
 };
 
 /* What was asked for must be of use. */
 static bool check(const Options *o, Err *err) {
     const bool length = o->what == WHAT_LENGTH;
-    if (o->npaths == 0) return err_set(err, EX_USAGE, "which RUN?" TRY_HELP);
     if (o->papers && o->each)
         return err_set(err, EX_USAGE, "--papers shows means over seeds: not with --each" TRY_HELP);
     if (length && (o->html || o->papers || o->each))

@@ -44,12 +44,12 @@ static const Program program = {
     "Exit status: 0 all runs are done; 1 some failed; 75 stopped by a signal, and saved; others as "
     "cast_train's, where nothing could be begun. 'cast_train --help' lists the keys. 'cast_report "
     "DIR' shows what came of it.\n",
+    .needs = "CONFIG",
 };
 
 static bool parse(SweepRequest *r, int argc, char **argv, Err *err) {
     CommandLine line;
     if (!option_parse(&line, r, &program, argc, argv, err)) return false;
-    if (line.nwords == 0) return err_set(err, EX_USAGE, "which CONFIG?" TRY_HELP);
     if (!r->plan.dir || !*r->plan.dir)
         return err_set(err, EX_USAGE, "--out DIR is missing" TRY_HELP);
     if (r->only && r->slurm) return err_set(err, EX_USAGE, "either --only or --slurm, not both");

@@ -11,14 +11,11 @@
 #include "train/stop.h"
 #include "train/train.h"
 
-#define TRY_HELP "; 'cast_train --help' says more"
-
 typedef struct Options {
-    const char *config, *out;
+    CommandLine line; /* CONFIG, key=value ... */
+    const char *out;
     int threads;
     TrainRequest request;
-    char *const *overrides;
-    int noverrides;
 } Options;
 
 enum { MOST_UPDATES = 2000000000 };
@@ -53,17 +50,8 @@ static const Program program = {
     "what share that is of the measured peak of the threads, time left.\n\n"
     "keys, with what they may be and their defaults:\n",
     config_help,
+    "CONFIG",
 };
-
-static bool parse(Options *o, int argc, char **argv, Err *err) {
-    CommandLine line;
-    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
-    if (line.nwords == 0) return err_set(err, EX_USAGE, "which CONFIG?" TRY_HELP);
-    o->config = line.words[0];
-    o->overrides = line.words + 1;
-    o->noverrides = line.nwords - 1;
-    return true;
-}
 
 /* ---- the command that goes on ---- */
 
@@ -90,17 +78,19 @@ static char *without_stop_at(int argc, char *const *argv) {
 }
 
 static bool train(Options *o, TrainEnd *end, Err *err) {
-    char dir[FILE_PATH_MAX];
+    char dir[FILE_PATH_MAX], *const *overrides = o->line.words + 1;
+    const char *config = o->line.words[0];
+    const int n = o->line.nwords - 1;
     Config c;
     lanes_open(o->threads);
     gemm_open();
     stop_ignore_write_signals();
-    config_run_dir(dir, sizeof dir, o->config, o->overrides, o->noverrides);
+    config_run_dir(dir, sizeof dir, config, overrides, n);
     o->request.dir = o->out ? o->out : dir;
-    bool ok = config_load(&c, o->config, o->overrides, o->noverrides, err);
+    bool ok = config_load(&c, config, overrides, n, err);
     if (ok)
         log_info("%scast_train " CAST_VERSION "%s  %s", log_style(LOG_BOLD), log_style(LOG_RESET),
-                 o->config);
+                 config);
     ok = ok && train_run(&c, &o->request, end, err);
     config_free(&c);
     return ok;
@@ -112,7 +102,7 @@ int main(int argc, char **argv) {
     TrainEnd end = TRAIN_DONE;
     char *command = option_command(argc, argv), *rest = without_stop_at(argc, argv);
     o.request.command = command;
-    const bool ok = parse(&o, argc, argv, &err) && train(&o, &end, &err);
+    const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) && train(&o, &end, &err);
     const int status = ok ? EXIT_SUCCESS : err_report(program.name, &err);
     if (status == EX_TEMPFAIL) log_info("to go on: %s", command);
     if (ok && end == TRAIN_STOPPED) log_info("to go on: %s", rest);

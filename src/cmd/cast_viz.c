@@ -64,6 +64,7 @@ static const Program program = {
     "in several, entropy of the affinities, cosine similarity of the surrogate tokens, compactness "
     "in the plane or along the text.\n",
     options,
+    .needs = "RUN or CHECKPOINT",
 };
 
 static bool check_options(const Options *o, Err *err) {
@@ -79,7 +80,6 @@ static bool check_options(const Options *o, Err *err) {
 static bool parse(Options *o, int argc, char **argv, Err *err) {
     CommandLine line;
     if (!option_parse(&line, o, &program, argc, argv, err)) return false;
-    if (line.nwords == 0) return err_set(err, EX_USAGE, "which RUN or CHECKPOINT?" TRY_HELP);
     o->request.place = line.words[0];
     o->request.overrides = line.words + 1;
     o->request.noverrides = line.nwords - 1;

@@ -83,11 +83,10 @@ CurvePoint curve_point(double x, const Spread *s, CurveBand band) {
                         band == CURVE_SD ? s->mean + sd : s->most, s->n};
 }
 
+/* c has room for it. */
 static void add_point(Curve *c, double x, const double *y, int n, CurveBand band) {
     const Spread s = spread_of(y, n);
     if (s.n == 0) return;
-    if ((c->n & (c->n - 1)) == 0)
-        c->point = mem_grow(c->point, c->n ? 2 * (size_t)c->n : 1, sizeof *c->point);
     c->point[c->n++] = curve_point(x, &s, band);
 }
 
@@ -114,7 +113,7 @@ void curve_train(Curve *c, const Group *g, int key, CurveAxis axis, CurveBand ba
     Track *t = mem_alloc((size_t)g->n, sizeof *t);
     double *y = mem_alloc((size_t)g->n, sizeof *y);
     int *from = mem_alloc((size_t)g->n, sizeof *from);
-    *c = (Curve){0};
+    *c = (Curve){mem_alloc(CURVE_POINTS, sizeof *c->point), 0};
     for (int i = 0; i < g->n; i++) {
         t[i] = track_of(g->run[i], key, axis);
         smooth(&t[i]);
@@ -167,8 +166,8 @@ static int add_validations(Validated *all, const Run *r, int key, CurveAxis axis
 
 void curve_validation(Curve *c, const Group *g, int key, CurveAxis axis, CurveBand band) {
     int n = 0;
-    *c = (Curve){0};
     for (int i = 0; i < g->n; i++) n += g->run[i]->val.n;
+    *c = (Curve){mem_alloc((size_t)n + 1, sizeof *c->point), 0};
     Validated *all = mem_alloc((size_t)n + 1, sizeof *all);
     double *x = mem_alloc((size_t)g->n, sizeof *x), *y = mem_alloc((size_t)g->n, sizeof *y);
     for (int i = 0, at = 0; i < g->n; i++) at += add_validations(all + at, g->run[i], key, axis);

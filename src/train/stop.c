@@ -4,13 +4,13 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "core/err.h"
+#include "core/log.h"
 
 /* What this process caught itself; and what is shared with others, once stop_share was called. */
 static volatile sig_atomic_t caught;
-static _Atomic long long caught_at; /* when, in milliseconds */
+static _Atomic double caught_at; /* when, by clock_seconds */
 typedef struct Asked {
     volatile sig_atomic_t signal;
     volatile sig_atomic_t listening; /* the child has called stop_on_signals */
@@ -24,20 +24,14 @@ static const struct {
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
 /* What comes within this time is still the first signal. */
-static const long long together_ms = 500;
-
-static long long now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
+static const double together_seconds = 0.5;
 
 /* The signal raised here is pending until the handler returns, and then ends the program. */
 static void on_signal(int number) {
     if (!caught) {
-        caught_at = now_ms();
+        caught_at = clock_seconds();
         caught = asked->signal = number;
-    } else if (now_ms() - caught_at > together_ms) {
+    } else if (clock_seconds() - caught_at > together_seconds) {
         signal(number, SIG_DFL);
         raise(number);
     }

@@ -138,10 +138,9 @@ static void tell_examples(Trainer *t, int64_t update) {
 }
 
 static bool not_finite(Trainer *t, int64_t update, const Update *u, Err *err) {
-    Err saving;
     tell_bad_parameters(t);
     tell_examples(t, update);
-    if (!t->saved) save(t, &saving);
+    if (!t->saved) save_and_go_on(t);
     return err_set(
         err, t->saved ? EX_SOFTWARE : EX_IOERR,
         "update %lld: loss %g, norm of the gradients %g: not finite. The update is not made; the "

@@ -79,9 +79,7 @@ static bool check_param(const Trained *t, const StFile *f, const Param *p, Err *
     if (params_lacks_draw(p, f)) return true; /* it will be drawn */
     if (!x) return is_missing(t, p, err);
     const Dtype dtype = x->dtype == DT_F64 ? DT_F64 : DT_F32;
-    bool same = x->dtype == dtype && x->ndim == p->ndim;
-    for (int i = 0; same && i < p->ndim; i++) same = x->shape[i] == p->shape[i];
-    if (same) return true;
+    if (st_want(f, p->name, dtype, p->ndim, p->shape, err)) return true;
     char there[ST_DESCRIBED], wanted[ST_DESCRIBED], what[2 * ST_DESCRIBED + 128];
     st_describe(there, x->dtype, x->ndim, x->shape);
     st_describe(wanted, dtype, p->ndim, p->shape);
