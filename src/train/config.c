@@ -162,6 +162,14 @@ static const char *mechanism_of(const cJSON *root) {
     return type ? type : "cast";
 }
 
+void config_drop_mechanism(cJSON *attention) {
+    for (cJSON *item = attention ? attention->child : NULL, *next; item; item = next) {
+        next = item->next;
+        if (strcmp(item->string, "type") != 0)
+            cJSON_Delete(cJSON_DetachItemViaPointer(attention, item));
+    }
+}
+
 /* One mechanism's keys mean nothing to another: an override that changes it starts from the new
  * one's defaults, so that `CONFIG model.attention.type=full` is all that it takes. */
 static bool change_mechanism(cJSON *root, char *override, Err *err) {
@@ -171,12 +179,7 @@ static bool change_mechanism(cJSON *root, char *override, Err *err) {
     snprintf(was, sizeof was, "%s", mechanism_of(root));
     if (!json_override(root, override, err)) return false;
     if (strcmp(mechanism_of(root), was) == 0) return true;
-    cJSON *attention = json_at(root, "model.attention");
-    for (cJSON *item = attention->child, *next; item; item = next) {
-        next = item->next;
-        if (strcmp(item->string, "type") != 0)
-            cJSON_Delete(cJSON_DetachItemViaPointer(attention, item));
-    }
+    config_drop_mechanism(json_at(root, "model.attention"));
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "io/json.h"
+#include "io/lines.h"
 
 enum { LINE_MAX_BYTES = 1 << 16 };
 
@@ -15,11 +16,6 @@ static const char *const keys[RUN_KEYS] = {
 };
 
 /* ---- lines ---- */
-
-typedef struct Text {
-    const char *at;
-    size_t n;
-} Text;
 
 /* A run that goes back to its checkpoint does the steps after it again: the first lines of these
  * go. */
@@ -56,9 +52,9 @@ static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
     return false;
 }
 
-static cJSON *parse(Text t) {
+static cJSON *parse(Span t) {
     Err ignored;
-    return json_parse(t.at, t.n, LINE_MAX_BYTES, JSON_MAX_DEPTH, "metrics", &ignored);
+    return json_parse(t.at, t.size, LINE_MAX_BYTES, JSON_MAX_DEPTH, "metrics", &ignored);
 }
 
 static bool take_numbers(RunLine *line, const cJSON *o) {
@@ -88,7 +84,7 @@ static bool add_line(Run *r, const cJSON *o) {
     return true; /* kinds of later versions are passed over */
 }
 
-static bool read_line(Run *r, Text t) {
+static bool read_line(Run *r, Span t) {
     cJSON *o = parse(t);
     const bool ok = o && add_line(r, o);
     r->unread += !ok;
@@ -100,17 +96,17 @@ static bool read_line(Run *r, Text t) {
 
 /* Every line that training writes starts so; nearly all are of training. */
 static const char train_start[] = "{\"kind\": \"train\", ";
-static bool of_training(Text t) {
-    return t.n >= sizeof train_start - 1 && !memcmp(t.at, train_start, sizeof train_start - 1);
+static bool of_training(Span t) {
+    return t.size >= sizeof train_start - 1 && !memcmp(t.at, train_start, sizeof train_start - 1);
 }
 
 /* Behind a plain name in quotes and its colon; NULL: there is none. */
-static const char *scan_name(const char *s, const char *end, Text *name) {
+static const char *scan_name(const char *s, const char *end, Span *name) {
     if (s == end || *s != '"') return NULL;
     const char *quote = memchr(s + 1, '"', (size_t)(end - s - 1));
     if (!quote || end - quote < 4 || memcmp(quote, "\": ", 3) != 0) return NULL;
-    *name = (Text){s + 1, (size_t)(quote - s - 1)};
-    return memchr(name->at, '\\', name->n) ? NULL : quote + 3;
+    *name = (Span){s + 1, (size_t)(quote - s - 1)};
+    return memchr(name->at, '\\', name->size) ? NULL : quote + 3;
 }
 
 /* A decimal of few digits, as metrics have them: an integer and a power of ten that double holds
@@ -144,10 +140,10 @@ static const char *scan_value(const char *s, const char *end, double *value) {
     return isfinite(*value) ? behind : NULL;
 }
 
-static void set_value(RunLine *line, int *next, Text name, double value) {
+static void set_value(RunLine *line, int *next, Span name, double value) {
     for (int i = 0; i < RUN_KEYS; i++) {
         const int key = (*next + i) % RUN_KEYS; /* mostly they come in our order */
-        if (strlen(keys[key]) != name.n || memcmp(keys[key], name.at, name.n) != 0) continue;
+        if (strlen(keys[key]) != name.size || memcmp(keys[key], name.at, name.size) != 0) continue;
         line->value[key] = value;
         *next = key + 1;
         return;
@@ -156,16 +152,16 @@ static void set_value(RunLine *line, int *next, Text name, double value) {
 
 /* Without a tree, which takes four times as long. False: it is not written as training writes it.
  */
-static bool scan_line(Text t, RunLine *line) {
-    const char *s = t.at + sizeof train_start - 1, *end = t.at + t.n;
+static bool scan_line(Span t, RunLine *line) {
+    const char *s = t.at + sizeof train_start - 1, *end = t.at + t.size;
     double step = -1;
     int next = 0;
     for (int i = 0; i < RUN_KEYS; i++) line->value[i] = NAN;
     for (bool more = true; more; s += 2) {
-        Text name;
+        Span name;
         double value;
         if (!(s = scan_name(s, end, &name)) || !(s = scan_value(s, end, &value))) return false;
-        if (name.n == 4 && !memcmp(name.at, "step", 4))
+        if (name.size == 4 && !memcmp(name.at, "step", 4))
             step = value;
         else
             set_value(line, &next, name, value);
@@ -176,7 +172,7 @@ static bool scan_line(Text t, RunLine *line) {
     return line->step >= 0;
 }
 
-static bool read_train_line(Run *r, Text t) {
+static bool read_train_line(Run *r, Span t) {
     RunLine line;
     if (!scan_line(t, &line)) return read_line(r, t);
     add(&r->train, &line);
@@ -184,28 +180,28 @@ static bool read_train_line(Run *r, Text t) {
 }
 
 /* Of lines of training from `first` to t the last that can be read. */
-static void read_last(Run *r, const char *first, Text t) {
+static void read_last(Run *r, const char *first, Span t) {
     while (!read_train_line(r, t) && t.at > first) {
         const char *end = --t.at;
         while (t.at > first && t.at[-1] != '\n') t.at--;
-        t.n = (size_t)(end - t.at);
+        t.size = (size_t)(end - t.at);
     }
 }
 
 /* The line at *at, which moves behind it. False: a last line without its end is one being written,
  * or torn, and left out. */
-static bool next_line(const char **at, const char *end, Text *t) {
+static bool next_line(const char **at, const char *end, Span *t) {
     const char *newline = memchr(*at, '\n', (size_t)(end - *at));
     if (!newline) return false;
-    *t = (Text){*at, (size_t)(newline - *at)};
+    *t = (Span){*at, (size_t)(newline - *at)};
     *at = newline + 1;
     return true;
 }
 
 static void read_lines(Run *r, const FileMap *map, bool curves) {
     const char *text = (const char *)map->data, *end = text + map->size, *first = NULL;
-    Text last = {0};
-    for (Text t; next_line(&text, end, &t);) {
+    Span last = {0};
+    for (Span t; next_line(&text, end, &t);) {
         const bool training = of_training(t);
         if (training && !curves) {
             if (!first) first = t.at;
@@ -216,7 +212,7 @@ static void read_lines(Run *r, const FileMap *map, bool curves) {
         first = NULL;
         if (training)
             read_train_line(r, t);
-        else if (t.n > 0)
+        else if (t.size > 0)
             read_line(r, t);
     }
     if (first) read_last(r, first, last);
@@ -234,7 +230,7 @@ static bool read_metrics(Run *r, bool curves, Err *err) {
     return true;
 }
 
-static void take_seconds(Text t, int64_t update, double *seconds) {
+static void take_seconds(Span t, int64_t update, double *seconds) {
     RunLine line;
     cJSON *o = parse(t);
     const char *kind = json_string(o, "kind");
@@ -250,7 +246,7 @@ bool run_seconds(const char *metrics, int64_t update, double *seconds, Err *err)
     if (file_is_empty(metrics)) return true;
     if (!file_map(&map, metrics, err)) return false;
     const char *text = (const char *)map.data, *end = text + map.size;
-    for (Text t; next_line(&text, end, &t);) take_seconds(t, update, seconds);
+    for (Span t; next_line(&text, end, &t);) take_seconds(t, update, seconds);
     file_unmap(&map);
     return true;
 }

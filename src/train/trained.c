@@ -20,11 +20,7 @@ static bool other_mechanism(const Trained *t) {
 static void list_changes(const Trained *t, char *list, size_t size) {
     const cJSON *now = json_at(t->config.resolved, "model");
     cJSON *was = cJSON_Duplicate(json_at(t->run.config, "model"), true);
-    cJSON *attention = cJSON_GetObjectItemCaseSensitive(was, "attention");
-    for (cJSON *o = other_mechanism(t) && attention ? attention->child : NULL, *next; o; o = next) {
-        next = o->next;
-        if (strcmp(o->string, "type") != 0) cJSON_Delete(cJSON_DetachItemViaPointer(attention, o));
-    }
+    if (other_mechanism(t)) config_drop_mechanism(json_at(was, "attention"));
     list[0] = '\0';
     if (was && now) config_differences(was, now, "model", list, size);
     cJSON_Delete(was);
