@@ -11,44 +11,45 @@
 #include "io/text.h"
 #include "train/config.h"
 
-/* ---- a config as leaves ---- */
+/* ---- a config, flat ---- */
 
-static void add_leaves(Group *g, const cJSON *object, const char *prefix) {
+/* A string is without its quotes. */
+static void add_values(cJSON *values, const cJSON *object, const char *prefix) {
     const cJSON *item;
     cJSON_ArrayForEach(item, object) {
         char *key = text_format("%s%s%s", prefix, *prefix ? "." : "", item->string);
         if (cJSON_IsObject(item)) {
-            add_leaves(g, item, key);
+            add_values(values, item, key);
         } else if (!config_key_is_incidental(key)) {
-            g->leaf = mem_grow(g->leaf, (size_t)g->nleaves + 1, sizeof *g->leaf);
-            g->leaf[g->nleaves++] = (Leaf){mem_strdup(key), json_text(item)};
+            char *text = json_text(item);
+            cJSON_AddStringToObject(values, key, text);
+            mem_free(text);
         }
         mem_free(key);
     }
 }
 
 static int by_key(const void *a, const void *b) {
-    return strcmp(((const Leaf *)a)->key, ((const Leaf *)b)->key);
+    return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
 }
 
 /* All of a config in one text, whatever the order of its keys. */
 static char *signature(const Group *g) {
     char *text;
-    size_t size;
-    Leaf *sorted = mem_alloc((size_t)g->nleaves + 1, sizeof *sorted);
+    size_t size, n = 0;
+    const cJSON **sorted = mem_alloc((size_t)cJSON_GetArraySize(g->values) + 1, sizeof *sorted);
+    const cJSON *item;
     FILE *f = text_stream(&text, &size);
-    memcpy(sorted, g->leaf, (size_t)g->nleaves * sizeof *sorted);
-    qsort(sorted, (size_t)g->nleaves, sizeof *sorted, by_key);
-    for (int i = 0; i < g->nleaves; i++) fprintf(f, "%s=%s\n", sorted[i].key, sorted[i].value);
+    cJSON_ArrayForEach(item, g->values) sorted[n++] = item;
+    qsort(sorted, n, sizeof *sorted, by_key);
+    for (size_t i = 0; i < n; i++) fprintf(f, "%s=%s\n", sorted[i]->string, sorted[i]->valuestring);
     fclose(f);
     mem_free(sorted);
     return text;
 }
 
 const char *group_value(const Group *g, const char *key) {
-    for (int i = 0; i < g->nleaves; i++)
-        if (!strcmp(g->leaf[i].key, key)) return g->leaf[i].value;
-    return NULL;
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(g->values, key));
 }
 
 /* ---- what differs ---- */
@@ -84,34 +85,28 @@ static bool key_differs(const Groups *g, const char *const *value, const char *c
     return false;
 }
 
-static bool known(char *const *keys, int n, const char *key) {
-    for (int i = 0; i < n; i++)
-        if (!strcmp(keys[i], key)) return true;
-    return false;
-}
-
 static void find_keys(Groups *g) {
-    char **all = NULL;
-    int n = 0;
-    for (int i = 0; i < g->n; i++)
-        for (int j = 0; j < g->group[i].nleaves; j++) {
-            const Leaf *leaf = &g->group[i].leaf[j];
-            if (known(all, n, leaf->key) || !strcmp(leaf->key, "task")) continue;
-            all = mem_grow(all, (size_t)n + 1, sizeof *all);
-            all[n++] = leaf->key;
+    cJSON *all = cJSON_CreateObject();
+    const cJSON *item;
+    for (int i = 0; i < g->n; i++) {
+        cJSON_ArrayForEach(item, g->group[i].values) {
+            if (cJSON_GetObjectItemCaseSensitive(all, item->string)) continue;
+            cJSON_AddNullToObject(all, item->string);
         }
+    }
+    cJSON_DeleteItemFromObjectCaseSensitive(all, "task");
     const char **value = mem_alloc((size_t)g->n + 1, sizeof *value);
     const char **type = mem_alloc((size_t)g->n + 1, sizeof *type);
     values_of(g, "model.attention.type", type);
-    for (int i = 0; i < n; i++) {
-        values_of(g, all[i], value);
+    cJSON_ArrayForEach(item, all) {
+        values_of(g, item->string, value);
         if (!key_differs(g, value, type)) continue;
         g->key = mem_grow(g->key, (size_t)g->nkeys + 1, sizeof *g->key);
-        g->key[g->nkeys++] = mem_strdup(all[i]);
+        g->key[g->nkeys++] = mem_strdup(item->string);
     }
     mem_free(value);
     mem_free(type);
-    mem_free(all);
+    cJSON_Delete(all);
 }
 
 /* ---- order ---- */
@@ -171,11 +166,10 @@ static int by_text(const void *a, const void *b) {
 }
 
 static Group group_of(const Run *r) {
-    Group g = {0};
+    const Group g = {.task = json_string(r->config, "task"), .values = cJSON_CreateObject()};
     cJSON *config = cJSON_Duplicate(r->config, true);
     config_complete(config);
-    g.task = json_string(r->config, "task");
-    add_leaves(&g, config, "");
+    add_values(g.values, config, "");
     cJSON_Delete(config);
     return g;
 }
@@ -201,11 +195,7 @@ static void add_run(Group *g, const Run *r) {
 }
 
 static void free_group(Group *g) {
-    for (int i = 0; i < g->nleaves; i++) {
-        mem_free(g->leaf[i].key);
-        mem_free(g->leaf[i].value);
-    }
-    mem_free(g->leaf);
+    cJSON_Delete(g->values);
     mem_free(g->run);
 }
 

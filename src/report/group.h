@@ -4,17 +4,11 @@
 
 #include "report/find.h"
 
-/* A value of a config: "model.attention.clusters" and "16"; a string without its quotes. */
-typedef struct Leaf {
-    char *key, *value;
-} Leaf;
-
 typedef struct Group {
     const char *task;
     const Run **run;
     int n;
-    Leaf *leaf;
-    int nleaves;
+    cJSON *values; /* flat: "model.attention.clusters" has the text 16 */
 } Group;
 
 typedef struct Groups {
