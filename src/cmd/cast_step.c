@@ -77,7 +77,6 @@ static bool parse(Options *o, int argc, char **argv, Err *err) {
 typedef struct Batch {
     int B, per;
     Sample *samples;
-    int *ids;
 } Batch;
 
 static bool check_ids(const Batch *b, const Config *c, const char *path, Err *err) {

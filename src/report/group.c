@@ -246,16 +246,11 @@ const char *group_key_title(const Groups *g, const char *key) {
     return short_title(key);
 }
 
-char *run_name(const Run *r) {
-    const char *slash = strrchr(r->dir, '/');
-    return mem_strdup(slash && slash[1] ? slash + 1 : r->dir);
-}
-
-/* A run's directory without what all have in common, down to a '/'. */
+/* A run's directory without what all have in common, down to a '/'; of one alone its last part. */
 static char *run_label(const Groups *g, const Run *r) {
-    const char *first = g->group[0].run[0]->dir;
+    const char *first = g->group[0].run[0]->dir, *slash = strrchr(r->dir, '/');
     size_t n = strlen(first);
-    if (g->n == 1) return run_name(r);
+    if (g->n == 1) return mem_strdup(slash && slash[1] ? slash + 1 : r->dir);
     for (int i = 1; i < g->n; i++) {
         const char *dir = g->group[i].run[0]->dir;
         size_t same_bytes = 0;

@@ -30,8 +30,6 @@ const char *group_value(const Group *g, const char *key);
 const char *group_key_title(const Groups *g, const char *key);
 /* "listops, clusters 16, mechanism sa", without `but` (NULL: with all); to be freed. */
 char *group_label(const Groups *g, const Group *group, const char *but);
-/* The last part of a run's path; to be freed. */
-char *run_name(const Run *r);
 
 /* Of the values that are numbers. sd: of the sample; NaN for fewer than two, the others for none.
  */

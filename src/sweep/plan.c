@@ -14,15 +14,6 @@
 #include "train/config.h"
 #include "train/run.h"
 
-/* Runs that are there already. */
-typedef struct There {
-    struct Known {
-        char *name;
-        cJSON *config;
-    } * run;
-    int n;
-} There;
-
 /* ---- names of files ---- */
 
 static void path_in(const Plan *p, char path[FILE_PATH_MAX], const char *name) {
@@ -49,7 +40,7 @@ static bool check_no_run(const Plan *p, Err *err) {
 
 /* ---- runs that are there ---- */
 
-static void there_add(There *t, const Plan *p, const char *name) {
+static void add_there(cJSON *there, const Plan *p, const char *name) {
     char path[FILE_PATH_MAX + 300];
     Err ignored;
     snprintf(path, sizeof path, "%s/%s/config.json", p->dir, name);
@@ -57,24 +48,18 @@ static void there_add(There *t, const Plan *p, const char *name) {
     cJSON *config = file_exists(path) ? json_read(path, &ignored) : NULL;
     if (!config) return;
     config_complete(config);
-    t->run = mem_grow(t->run, (size_t)t->n + 1, sizeof *t->run);
-    t->run[t->n++] = (struct Known){mem_strdup(name), config};
+    cJSON_AddItemToObject(there, name, config);
 }
 
-static void there_open(There *t, const Plan *p) {
-    *t = (There){0};
+/* The configs of runs by their directories' names, to be deleted. */
+static cJSON *runs_there(const Plan *p) {
+    cJSON *there = cJSON_CreateObject();
     DIR *d = opendir(p->dir);
     for (struct dirent *e; d && (e = readdir(d));)
-        if (e->d_name[0] != '.' && strlen(e->d_name) < GRID_NAME_SIZE) there_add(t, p, e->d_name);
+        if (e->d_name[0] != '.' && strlen(e->d_name) < GRID_NAME_SIZE)
+            add_there(there, p, e->d_name);
     if (d) closedir(d);
-}
-
-static void there_close(There *t) {
-    for (int i = 0; i < t->n; i++) {
-        mem_free(t->run[i].name);
-        cJSON_Delete(t->run[i].config);
-    }
-    mem_free(t->run);
+    return there;
 }
 
 static bool equal_at(const cJSON *a, const cJSON *b, const char *key) {
@@ -106,20 +91,18 @@ static bool same_run(const Plan *p, const cJSON *theirs, const cJSON *ours, cons
 }
 
 /* The directory of the run: the one that the grid calls so, or another that has its config. */
-static bool find_dir(Plan *p, int run, const There *t, const cJSON *ours, Err *err) {
+static bool find_dir(Plan *p, int run, const cJSON *there, const cJSON *ours, Err *err) {
     PlanRun *r = &p->runs[run];
     char where[FILE_PATH_MAX];
     grid_name(&p->grid, run, r->name);
     plan_run_dir(p, run, where);
-    for (int i = 0; i < t->n; i++)
-        if (!strcmp(t->run[i].name, r->name))
-            return same_run(p, t->run[i].config, ours, where, err);
-    for (int i = 0; i < t->n; i++) {
+    const cJSON *theirs = cJSON_GetObjectItemCaseSensitive(there, r->name);
+    if (theirs) return same_run(p, theirs, ours, where, err);
+    cJSON_ArrayForEach(theirs, there) {
         Err ignored;
-        const cJSON *theirs = t->run[i].config;
         /* Of the two conditions the quick one first: most runs differ in what is varied. */
         if (other_key(p, theirs, ours) || !config_same(theirs, ours, "", &ignored)) continue;
-        snprintf(r->name, sizeof r->name, "%s", t->run[i].name);
+        snprintf(r->name, sizeof r->name, "%s", theirs->string);
         break;
     }
     return true;
@@ -191,7 +174,7 @@ static bool load(const Plan *p, int run, Config *c, Err *err) {
 }
 
 /* False only for what ends the sweep; `errors` has what ends the run. */
-static bool check_run(Plan *p, int run, const There *t, Err *errors, Err *err) {
+static bool check_run(Plan *p, int run, const cJSON *there, Err *errors, Err *err) {
     Config c;
     bool ok = true;
     if (!load(p, run, &c, &errors[run])) {
@@ -199,7 +182,7 @@ static bool check_run(Plan *p, int run, const There *t, Err *errors, Err *err) {
         plan_failed(p, run, PLAN_WRONG, errors[run].text);
     } else {
         p->runs[run].work = work_of(&c);
-        ok = find_dir(p, run, t, c.resolved, err);
+        ok = find_dir(p, run, there, c.resolved, err);
         if (ok && !look_at(p, run, &c, &errors[run]))
             plan_failed(p, run, PLAN_WRONG, errors[run].text);
     }
@@ -254,12 +237,11 @@ static bool check_names(const Plan *p, Err *err) {
 }
 
 static bool check_runs(Plan *p, Err *err) {
-    There there;
     Err *errors = mem_alloc((size_t)p->grid.runs, sizeof *errors);
     bool ok = true;
-    there_open(&there, p);
-    for (int i = 0; ok && i < p->grid.runs; i++) ok = check_run(p, i, &there, errors, err);
-    there_close(&there);
+    cJSON *there = runs_there(p);
+    for (int i = 0; ok && i < p->grid.runs; i++) ok = check_run(p, i, there, errors, err);
+    cJSON_Delete(there);
     ok = ok && check_values(p, errors, err) && check_names(p, err);
     if (ok && plan_count(p, PLAN_WRONG) == p->grid.runs) {
         *err = errors[0];
