@@ -1,11 +1,9 @@
 /* cast_bench [CONFIG] [key=value ...]: the machine's limits, then the training step of CONFIG on
  * random tokens: speed against the FMA peak, memory, and where the time goes. With --mechanisms or
  * --lengths: a table, a process a row. */
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,31 +145,27 @@ static void print_machine(int threads) {
 
 /* ---- a table: each row in a process of its own, so that its memory is its own ---- */
 
-extern char **environ;
-
 /* Runs this program with --json and reads its one line. */
 static cJSON *bench_child(char *const *argv, Err *err) {
-    int ends[2];
-    pid_t pid;
-    posix_spawn_file_actions_t actions;
+    int ends[2], status = 0;
     static char line[1 << 16];
     if (pipe(ends)) {
         err_set(err, EX_OSERR, "cannot make a pipe");
         return NULL;
     }
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addclose(&actions, ends[0]);
-    posix_spawn_file_actions_addclose(&actions, ends[1]);
-    int failed = posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ), status = 0;
-    posix_spawn_file_actions_destroy(&actions);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        execv("/proc/self/exe", argv);
+        _exit(EX_OSERR);
+    }
     close(ends[1]);
     FILE *f = fdopen(ends[0], "r");
     size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
     if (f) fclose(f);
-    if (!failed) waitpid(pid, &status, 0);
+    if (pid > 0) waitpid(pid, &status, 0);
     line[n] = 0;
-    if (failed || status) {
+    if (pid < 0 || status) {
         err_set(err, WIFEXITED(status) && status ? WEXITSTATUS(status) : EX_OSERR,
                 "failed, as said above");
         return NULL;
@@ -180,12 +174,11 @@ static cJSON *bench_child(char *const *argv, Err *err) {
 }
 
 static double number(const cJSON *o, const char *key) {
-    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    return cJSON_GetNumberValue(json_at(o, key));
 }
 
 static void print_row(const cJSON *r) {
-    printf("  %-10s %8.0f %12.3f %12.0f %9.1f %8.1f %% %10.1f\n",
-           cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r, "mechanism")),
+    printf("  %-10s %8.0f %12.3f %12.0f %9.1f %8.1f %% %10.1f\n", json_string(r, "mechanism"),
            number(r, "tokens"), number(r, "updates_per_s"), number(r, "tokens_per_s"),
            number(r, "gflops"), 100 * number(r, "peak_share"), number(r, "peak_rss_mb"));
 }
