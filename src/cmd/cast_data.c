@@ -124,12 +124,19 @@ static void report_official(const Task *t, const int count[SPLITS]) {
                  n[SPLIT_TRAIN], n[SPLIT_VAL], n[SPLIT_TEST]);
 }
 
+/* A split of the directory, or the file. */
+static bool open_dataset(Dataset *d, const char *place, int split, Err *err) {
+    char path[FILE_PATH_MAX];
+    const bool dir = file_is_dir(place);
+    return (!dir || dataset_path(path, place, split, err)) &&
+           dataset_open(d, dir ? path : place, err);
+}
+
 static bool report_splits(const Task *t, const char *dir, bool imported, Err *err) {
     int count[SPLITS];
     for (int s = 0; s < SPLITS; s++) {
-        char path[FILE_PATH_MAX];
         Dataset d;
-        if (!dataset_path(path, dir, s, err) || !dataset_open(&d, path, err)) return false;
+        if (!open_dataset(&d, dir, s, err)) return false;
         count[s] = d.examples;
         dataset_close(&d);
     }
@@ -149,14 +156,6 @@ static bool run_make(Options *o, Err *err) {
     o->request.from = o->words[2];
     return (import ? task_import : task_generate)(t, &o->request, err) &&
            report_splits(t, o->request.out, import, err);
-}
-
-/* A split of the directory, or the file. */
-static bool open_dataset(Dataset *d, const char *place, int split, Err *err) {
-    char path[FILE_PATH_MAX];
-    const bool dir = file_is_dir(place);
-    return (!dir || dataset_path(path, place, split, err)) &&
-           dataset_open(d, dir ? path : place, err);
 }
 
 /* Calls visit for the file, or for each split of the directory. */

@@ -2,10 +2,13 @@
 #ifndef REPORT_FIND_H
 #define REPORT_FIND_H
 
+#include <sys/stat.h>
+
 #include "train/run.h"
 
 typedef struct RunSet {
     Run *run;
+    struct stat *place; /* of each run's directory: one is the same under any name */
     int n;
 } RunSet;
 

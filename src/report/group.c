@@ -58,7 +58,7 @@ static bool same(const char *a, const char *b) { return a == b || (a && b && !st
 
 /* Of groups from..to-1, which are of one task. Two mechanisms have different keys, which says
  * nothing that their names do not; so a missing key counts only between groups of one mechanism. */
-static bool differ_within(int from, int to, const char *const *value, const char *const *type) {
+static bool differ_within(const Groups *g, int from, int to, const char *const *value) {
     const char *first = NULL;
     bool missing = false;
     for (int i = from; i < to; i++) {
@@ -68,19 +68,16 @@ static bool differ_within(int from, int to, const char *const *value, const char
     }
     for (int i = from; first && missing && i < to; i++)
         for (int j = from; !value[i] && j < to; j++)
-            if (value[j] && same(type[i], type[j])) return true;
+            if (value[j] && same(g->group[i].type, g->group[j].type)) return true;
     return false;
 }
 
-static void values_of(const Groups *g, const char *key, const char **value) {
+/* `value` is scratch. Groups of a task lie together. */
+static bool key_differs(const Groups *g, const char *key, const char **value) {
     for (int i = 0; i < g->n; i++) value[i] = group_value(&g->group[i], key);
-}
-
-/* Groups of a task lie together. */
-static bool key_differs(const Groups *g, const char *const *value, const char *const *type) {
     for (int from = 0, to; from < g->n; from = to) {
         for (to = from + 1; to < g->n && !strcmp(g->group[to].task, g->group[from].task);) to++;
-        if (differ_within(from, to, value, type)) return true;
+        if (differ_within(g, from, to, value)) return true;
     }
     return false;
 }
@@ -96,16 +93,12 @@ static void find_keys(Groups *g) {
     }
     cJSON_DeleteItemFromObjectCaseSensitive(all, "task");
     const char **value = mem_alloc((size_t)g->n + 1, sizeof *value);
-    const char **type = mem_alloc((size_t)g->n + 1, sizeof *type);
-    values_of(g, "model.attention.type", type);
     cJSON_ArrayForEach(item, all) {
-        values_of(g, item->string, value);
-        if (!key_differs(g, value, type)) continue;
+        if (!key_differs(g, item->string, value)) continue;
         g->key = mem_grow(g->key, (size_t)g->nkeys + 1, sizeof *g->key);
         g->key[g->nkeys++] = mem_strdup(item->string);
     }
     mem_free(value);
-    mem_free(type);
     cJSON_Delete(all);
 }
 
@@ -166,10 +159,11 @@ static int by_text(const void *a, const void *b) {
 }
 
 static Group group_of(const Run *r) {
-    const Group g = {.task = json_string(r->config, "task"), .values = cJSON_CreateObject()};
+    Group g = {.task = json_string(r->config, "task"), .values = cJSON_CreateObject()};
     cJSON *config = cJSON_Duplicate(r->config, true);
     config_complete(config);
     add_values(g.values, config, "");
+    g.type = group_value(&g, "model.attention.type");
     cJSON_Delete(config);
     return g;
 }

@@ -5,7 +5,7 @@
 #include "report/find.h"
 
 typedef struct Group {
-    const char *task;
+    const char *task, *type; /* type: of its attention; NULL: its config has none */
     const Run **run;
     int n;
     cJSON *values; /* flat: "model.attention.clusters" has the text 16 */

@@ -95,9 +95,8 @@ static void add_paper(Table *t, const Paper *p) {
 
 /* "cast topk": what our rows are of. To be freed. */
 static char *model_name(const Group *g) {
-    const char *type = group_value(g, "model.attention.type"),
-               *rule = group_value(g, "model.attention.mechanism");
-    return text_format("%s%s%s", type ? type : "?", rule ? " " : "", rule ? rule : "");
+    const char *rule = group_value(g, "model.attention.mechanism");
+    return text_format("%s%s%s", g->type ? g->type : "?", rule ? " " : "", rule ? rule : "");
 }
 
 /* Of a task, the config that is best in validation among those that were tested; before there is

@@ -196,7 +196,7 @@ void grid_name_key(Grid *g, const char *key) {
 
 static bool ends_with(const char *key, const char *end) {
     const size_t n = strlen(key), m = strlen(end);
-    return n >= m && !strcmp(key + n - m, end) && (n == m || key[n - m - 1] == '.');
+    return text_ends(key, end) && (n == m || key[n - m - 1] == '.');
 }
 
 /* The shortest end of the key, from a dot on, that no other named key has. */
