@@ -11,6 +11,7 @@
 
 typedef struct Options {
     TrainedRequest request;
+    CommandLine line; /* RUN, key=value ... */
     const char *predict;
     bool json;
     int threads;
@@ -46,21 +47,15 @@ static const Program program = {
     .needs = "RUN or CHECKPOINT",
 };
 
-static bool parse(Options *o, int argc, char **argv, Err *err) {
-    CommandLine line;
-    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
-    o->request.place = line.words[0];
-    o->request.overrides = line.words + 1;
-    o->request.noverrides = line.nwords - 1;
-    return true;
-}
-
-static bool eval(const Options *o, Err *err) {
+static bool eval(Options *o, Err *err) {
     Trained t;
     Assessment a;
     lanes_open(o->threads);
     gemm_open();
     stop_ignore_write_signals();
+    o->request.place = o->line.words[0];
+    o->request.overrides = o->line.words + 1;
+    o->request.noverrides = o->line.nwords - 1;
     if (!trained_open(&t, &o->request, err)) return false;
     const bool ok = assess(&a, &t, o->predict, err);
     if (ok) {
@@ -74,6 +69,7 @@ static bool eval(const Options *o, Err *err) {
 int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST};
     Err err = {0};
-    const bool ok = parse(&o, argc, argv, &err) && eval(&o, &err) && err_check_stdout(&err);
+    const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) && eval(&o, &err) &&
+                    err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

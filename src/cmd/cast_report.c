@@ -19,8 +19,7 @@ typedef struct Options {
     int format, what, axis, band; /* -1: not said */
     bool papers, each, keep;
     const char *plot, *html;
-    char *const *paths;
-    int npaths;
+    CommandLine line; /* RUN... */
 } Options;
 
 static const char *const formats[] = {"md", "latex", "csv", NULL};
@@ -101,14 +100,6 @@ static bool check(const Options *o, Err *err) {
     return true;
 }
 
-static bool parse(Options *o, int argc, char **argv, Err *err) {
-    CommandLine line;
-    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
-    o->paths = line.words;
-    o->npaths = line.nwords;
-    return check(o, err);
-}
-
 static int or_first(int choice) { return choice < 0 ? 0 : choice; }
 
 /* Whether the table goes to standard output. */
@@ -135,8 +126,8 @@ static bool write_page(const Options *o, const Groups *g, const Table *results, 
     const Page page = {.groups = g,
                        .table = {results, beside},
                        .heading = {"Results", o->papers ? "Beside published figures" : NULL},
-                       .paths = o->paths,
-                       .npaths = o->npaths,
+                       .paths = o->line.words,
+                       .npaths = o->line.nwords,
                        .axis = (CurveAxis)or_first(o->axis),
                        .band = (CurveBand)or_first(o->band)};
     return page_write(&page, o->html, err);
@@ -159,7 +150,7 @@ static bool report_runs(const Options *o, Err *err) {
     RunSet set;
     Groups g;
     const bool curves = o->html || (o->plot && o->what != WHAT_CLUSTERS);
-    if (!runs_read(&set, o->paths, o->npaths, curves, err)) return false;
+    if (!runs_read(&set, o->line.words, o->line.nwords, curves, err)) return false;
     groups_make(&g, &set, o->each);
     const bool ok = report(o, &g, err);
     groups_free(&g);
@@ -172,7 +163,7 @@ static bool report_lengths(const Options *o, Err *err) {
     Table t;
     Plot p;
     bool ok = true;
-    if (!scaling_read(&s, o->paths, o->npaths, err)) return false;
+    if (!scaling_read(&s, o->line.words, o->line.nwords, err)) return false;
     if (wants_table(o)) {
         scaling_table(&t, &s);
         table_write(&t, (TableFormat)or_first(o->format), stdout);
@@ -191,7 +182,7 @@ int main(int argc, char **argv) {
     Err err = {0};
     Options o = {.format = -1, .what = -1, .axis = -1, .band = -1};
     stop_ignore_write_signals();
-    const bool ok = parse(&o, argc, argv, &err) &&
+    const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) && check(&o, &err) &&
                     (o.what == WHAT_LENGTH ? report_lengths : report_runs)(&o, &err) &&
                     err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);

@@ -14,12 +14,11 @@
 #include "train/stop.h"
 
 typedef struct Options {
-    const char *config, *weights, *batch, *out, *weights_out;
+    CommandLine line; /* CONFIG, key=value ... */
+    const char *weights, *batch, *out, *weights_out;
     bool init;
     uint64_t seed; /* of --init */
     int steps, threads;
-    char *const *overrides;
-    int noverrides;
 } Options;
 
 static bool take_init(void *options, const char *name, const char *text, Err *err) {
@@ -56,12 +55,8 @@ static const Program program = {
 };
 
 static bool parse(Options *o, int argc, char **argv, Err *err) {
-    CommandLine line;
-    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
-    if (line.nwords == 0) return err_set(err, EX_USAGE, "which CONFIG? See cast_step --help");
-    o->config = line.words[0];
-    o->overrides = line.words + 1;
-    o->noverrides = line.nwords - 1;
+    if (!option_parse(&o->line, o, &program, argc, argv, err)) return false;
+    if (o->line.nwords == 0) return err_set(err, EX_USAGE, "which CONFIG? See cast_step --help");
     if (!o->init && (!o->weights || !o->batch))
         return err_set(err, EX_USAGE,
                        "--weights and --batch are needed, or --init; see cast_step --help");
@@ -266,7 +261,7 @@ int main(int argc, char **argv) {
     if (ok) {
         lanes_open(o.threads);
         gemm_open();
-        ok = config_load(&c, o.config, o.overrides, o.noverrides, &err);
+        ok = config_load(&c, o.line.words[0], o.line.words + 1, o.line.nwords - 1, &err);
         if (ok) c.model.conf.dropout = 0;
     }
     ok = ok && (o.init ? init_weights : run)(&c, &o, &err) && err_check_stdout(&err);
