@@ -19,6 +19,7 @@ enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 
 typedef struct Options {
     TrainedRequest request;
+    CommandLine line; /* RUN, key=value ... */
     const char *out;
     int index, layer, limit, colour, threads; /* index, layer: -1 where none was given */
     bool stats, json;
@@ -77,15 +78,6 @@ static bool check_options(const Options *o, Err *err) {
     return true;
 }
 
-static bool parse(Options *o, int argc, char **argv, Err *err) {
-    CommandLine line;
-    if (!option_parse(&line, o, &program, argc, argv, err)) return false;
-    o->request.place = line.words[0];
-    o->request.overrides = line.words + 1;
-    o->request.noverrides = line.nwords - 1;
-    return check_options(o, err);
-}
-
 static bool colours(const Options *o) {
     return o->colour == COLOUR_AUTO ? log_takes_colour(STDOUT_FILENO) : o->colour == COLOUR_ALWAYS;
 }
@@ -120,6 +112,9 @@ static bool viz(Options *o, Err *err) {
     stop_ignore_write_signals();
     /* Taps take memory: as many examples at a time as are computed at a time. */
     o->request.batch = o->stats ? threads : 1;
+    o->request.place = o->line.words[0];
+    o->request.overrides = o->line.words + 1;
+    o->request.noverrides = o->line.nwords - 1;
     if (!trained_open(&t, &o->request, err)) return false;
     const bool ok = (o->stats ? show_stats : show_example)(o, &t, err);
     trained_close(&t);
@@ -129,6 +124,7 @@ static bool viz(Options *o, Err *err) {
 int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST, .index = -1, .layer = -1};
     Err err = {0};
-    const bool ok = parse(&o, argc, argv, &err) && viz(&o, &err) && err_check_stdout(&err);
+    const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) &&
+                    check_options(&o, &err) && viz(&o, &err) && err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }
