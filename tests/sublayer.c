@@ -170,3 +170,9 @@ const real *sublayer_linear(const Sublayer *s, AttnProjection p, int part) {
 }
 
 const real *sublayer_own(const Sublayer *s, int i) { return s->w + s->own[i]; }
+
+int sublayer_key(const Sublayer *s, const char *name) {
+    for (const ConfigKey *k = s->mech->keys; k && k->name; k++)
+        if (!strcmp(k->name, name)) return *(const int *)((const char *)s->self + k->offset);
+    abort();
+}

@@ -82,6 +82,7 @@ static Shape draw_shape(Draws *d, int index) {
     case 9: s.N = 64; break; /* a whole block of tokens, one more, and three blocks */
     case 10: s.N = 65; break;
     case 11: s.N = 130; break;
+    case 12: s.N = 130, s.sizes.number = 70; break; /* windows of more than a tile of queries */
     default: break;
     }
     return s;

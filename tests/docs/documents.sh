@@ -147,3 +147,12 @@ for page in docs/*.md README.md CONTRIBUTING.md data/README.md scripts/reference
     check "$page" sound "$page"
 done
 check "what sources name of documents" diff /dev/null <(named)
+
+# Every mechanism that there is has an entry of its own in docs/method.md.
+described() { # described: mechanisms without one
+    local mechanism
+    while read -r mechanism; do
+        grep -qx "### $mechanism" docs/method.md || echo "no entry for $mechanism"
+    done < <("$bin/cast_train" --help | sed -nE 's/^  model.attention.type=([a-z-]+):.*/\1/p')
+}
+check "every mechanism is in docs/method.md" diff /dev/null <(described)
