@@ -71,7 +71,7 @@ check_code() { # TEXT PAGE: prints what is wrong
     if [[ $1 =~ $path ]]; then
         is_there "$1" "$2" || echo "no file $1"
     elif [[ $1 =~ $c_name ]]; then
-        grep -rqwF -- "${1%%\(*}" src || echo "no ${1%%\(*} in src"
+        grep -rqwF --include='*.[ch]' --include='*.py' -- "${1%%\(*}" src tests scripts || echo "no ${1%%\(*} in the sources"
     elif [[ $1 =~ $member ]]; then
         sed -n "/struct ${BASH_REMATCH[1]} {/,/^}/p" src/*/*.[ch] | grep -qw "${BASH_REMATCH[2]}" || echo "no $1 in src"
     fi
@@ -128,10 +128,10 @@ check "what is planted is found, and nothing else" planted <<'END'
 planted.md:2: no file src/core/nowhere.c
 planted.md:2: no file src/nowhere/
 planted.md:2: no file src/data/NAME.py
-planted.md:3: no rng_nowhere in src
-planted.md:3: no rnghere in src
-planted.md:3: no RngNowhere in src
-planted.md:3: no RNG_NOWHERE in src
+planted.md:3: no rng_nowhere in the sources
+planted.md:3: no rnghere in the sources
+planted.md:3: no RngNowhere in the sources
+planted.md:3: no RNG_NOWHERE in the sources
 planted.md:3: no Arena.nowhere in src
 planted.md:4: no key model.nowhere
 planted.md:4: no key train.nowhere
