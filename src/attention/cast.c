@@ -83,8 +83,8 @@ static void place_saved(CastState *v, const Cast *s, AttnMemory *m, int N, bool 
     attn_place_rows(&v->rows, &attn_cast, &s->shape, m, N, backward);
     v->aq = arena_reals(&m->saved, cast_score_reals(s, N));
     v->sig = arena_reals(&m->saved, n);
-    v->up = arena_reals(&m->saved, n);
-    v->down = arena_reals(&m->saved, n);
+    v->query_scale = arena_reals(&m->saved, n);
+    v->key_scale = arena_reals(&m->saved, n);
     v->rinter = arena_reals(&m->saved, C * (size_t)s->shape.d);
     v->ak = arena_reals(&m->saved, slots * h);
     v->weight = arena_reals(&m->saved, slots * h);
@@ -203,7 +203,7 @@ static void output_backward(const CastState *v) {
 static void summary_weights(const CastState *v, ClusterJob *j, int c, int head) {
     const int m = j->pack.m, *list = cast_list(v, c);
     const real *ak = cast_members(v, v->ak, c, head);
-    for (int i = 0; i < m; i++) j->u[i] = ak[i] * v->down[list[i]];
+    for (int i = 0; i < m; i++) j->u[i] = ak[i] * v->key_scale[list[i]];
     attnfn_forward((AttnFn)v->s->fn, j->w, j->u, 1, m);
     for (int i = m; i < j->pack.mp; i++) j->w[i] = 0;
 }
@@ -233,7 +233,7 @@ static void summary_backward(const CastState *v, ClusterJob *j, int c, int head)
     gemm_nn(j->dots, mp, dr, d, p->vt + (size_t)(head * e) * (size_t)mp, mp, 1, mp, e, false);
     memset(dw, 0, (size_t)mp * sizeof *dw);
     attnfn_backward((AttnFn)v->s->fn, dw, j->dots, j->w, j->u, 1, p->m);
-    for (int i = 0; i < mp; i++) du[i] = i < p->m ? dw[i] * v->down[list[i]] : 0;
+    for (int i = 0; i < mp; i++) du[i] = i < p->m ? dw[i] * v->key_scale[list[i]] : 0;
     gemm_nn(p->dk + head * e, d, du, 1, attn_own(call, SURROGATE) + at, d, mp, e, 1, true);
     if (cast_learns(v->s))
         gemm_nn(attn_own_grad(call, SURROGATE) + at, d, du, mp, p->k + head * e, d, 1, e, mp, true);
@@ -284,7 +284,7 @@ static void cluster_forward_finish(const void *ctx, int c, Arena scratch) {
     }
 }
 
-/* Members' dA_sum is through R_intra: what others_backward_block left there is not theirs. */
+/* Members' dA_sum is through R_intra: what summaries_backward_block left there is not theirs. */
 static void members_backward(const CastState *v, ClusterJob *j, int c, int head) {
     const int *list = cast_list(v, c);
     if (v->s->intra)
@@ -339,7 +339,7 @@ static void forward(const void *self, const AttnCall *c) {
     memset(v.rows.r, 0, (size_t)(v.clustered * c->d) * sizeof(real));
     memset(v.rinter, 0, (size_t)(s->clusters * c->d) * sizeof(real));
     attn_each(c, s->clusters, cluster_forward, cluster_forward_finish, &v);
-    cast_others(&v);
+    cast_summaries(&v);
     attn_output(c, &v.rows, c->Y, v.skips ? v.order : NULL, v.clustered);
     if (c->meter) c->meter->avoided += cast_avoided(&v);
 }
@@ -350,7 +350,7 @@ static void backward(const void *self, const AttnCall *c) {
     open(&v, s, c, true);
     output_backward(&v);
     memset(v.dphi, 0, cast_token_reals(c->N) * sizeof(real));
-    cast_others_backward(&v);
+    cast_summaries_backward(&v);
     attn_each(c, s->clusters, cluster_backward, cluster_backward_finish, &v);
     cast_mix_backward(&v);
     attn_project_backward(c, &v.rows, v.dx, true, v.x, v.clustered);
@@ -362,10 +362,10 @@ static double flops(const void *self, int N) {
     const Cast *s = self;
     double n = N, C = s->clusters, d = s->shape.d, k = cast_cluster_size(s, N);
     if (k > n) k = n;
-    double held = s->rule == CLUSTER_TOPK ? C * k : fmin(n, C * k); /* tokens in clusters */
+    double members = s->rule == CLUSTER_TOPK ? C * k : fmin(n, C * k);
     double macs = 2 * n * C * d + n * d;
-    if (s->intra) macs += 2 * held * (held / C) * d;
-    if (s->summaries) macs += held * d + n * C * d;
+    if (s->intra) macs += 2 * members * (members / C) * d;
+    if (s->summaries) macs += members * d + n * C * d;
     return 2 * macs;
 }
 

@@ -11,7 +11,7 @@
 
 typedef struct Choose {
     CastState *v;
-    real *table[2]; /* (h,C,d), of queries and of keys: see cast_fold */
+    real *table[2]; /* (h,C,d), of queries and of keys: see cast_table */
     real *bias[2];  /* (h,C) */
     real *aq, *ak;  /* scores in the tokens' order */
     real *phi;      /* (blocks) */
@@ -66,8 +66,8 @@ static void gate(const Choose *t, Block b) {
     for (int n = b.n0; n < b.n0 + b.rows; n++)
         t->phi[n] = vec_dot(c->X + (size_t)n * (size_t)c->d, w, c->d) + bias;
     for (int n = b.n0 + b.rows; n < b.n0 + BLOCK; n++) t->phi[n] = 0;
-    vmath_softplus1(t->sig + b.n0, v->up + b.n0, v->down + b.n0, t->phi + b.n0, cast_inv_tau(v->s),
-                    BLOCK);
+    vmath_softplus1(t->sig + b.n0, v->query_scale + b.n0, v->key_scale + b.n0, t->phi + b.n0,
+                    cast_inv_tau(v->s), BLOCK);
 }
 
 /* x S^T, head by head. */
@@ -81,7 +81,7 @@ static void scores(real *to, const Choose *t, ChooseBlock *o, const real *x, Blo
 }
 
 /* Scores of queries and of keys from X, all heads at once. */
-static void folded_scores(const Choose *t, ChooseBlock *o, Block b) {
+static void table_scores(const Choose *t, ChooseBlock *o, Block b) {
     const Cast *s = t->v->s;
     const int d = s->shape.d, rows = s->shape.h * s->clusters;
     real *const to[2] = {t->aq, t->ak};
@@ -125,7 +125,7 @@ static void choose_block(const void *ctx, int i, Arena scratch) {
     place_block(&o, v->s, &scratch);
     gate(t, b);
     if (v->skips) {
-        folded_scores(t, &o, b);
+        table_scores(t, &o, b);
     } else {
         scores(t->aq, t, &o, v->rows.qkv[ATTN_Q], b);
         scores(t->ak, t, &o, v->rows.qkv[ATTN_K], b);
@@ -145,7 +145,7 @@ static void score_tables(const void *ctx, int head, Arena scratch) {
     (void)scratch;
     for (int i = 0; i < 2; i++) {
         const AttnLinear *p = &call->proj[i];
-        cast_fold(t->table[i], s, S, p->w, head);
+        cast_table(t->table[i], s, S, p->w, head);
         for (int c = 0; c < C; c++)
             t->bias[i][head * C + c] = vec_dot(S + c * d + head * e, p->b + head * e, e);
     }
@@ -186,7 +186,7 @@ static void single_assignment(const void *ctx, int job, Arena scratch) {
 }
 
 /* Tokens of clusters, best first. */
-static void tell(const Choose *t, AttnTap *tap) {
+static void report(const Choose *t, AttnTap *tap) {
     const CastState *v = t->v;
     const int C = v->s->clusters, slots = cast_cluster_size(v->s, v->s->shape.max_tokens);
     for (int c = 0; c < C; c++)
@@ -250,7 +250,7 @@ static void keep_block(const void *ctx, int i, Arena scratch) {
         for (int j = 0; j < b.rows; j++) aq[r * BLOCK + j] = row[from[j]];
         for (int j = b.rows; j < BLOCK; j++) aq[r * BLOCK + j] = 0;
     }
-    vmath_softplus1(phi, v->up + at, v->down + at, phi, cast_inv_tau(s), BLOCK);
+    vmath_softplus1(phi, v->query_scale + at, v->key_scale + at, phi, cast_inv_tau(s), BLOCK);
 }
 
 /* ---- the whole ---- */
@@ -266,7 +266,7 @@ void cast_choose(CastState *v, AttnMemory memory) {
         attn_each(c, v->s->clusters, top_k, NULL, &t);
     else
         attn_each(c, 1, single_assignment, NULL, &t);
-    if (c->tap) tell(&t, c->tap);
+    if (c->tap) report(&t, c->tap);
     if (!v->skips) return;
     order_rows(&t);
     attn_each(c, cast_row_blocks(v), keep_block, NULL, &t);

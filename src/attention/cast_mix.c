@@ -16,7 +16,7 @@ static void mix_block(const void *ctx, int i, Arena scratch) {
     (void)scratch;
     for (int head = 0; head < v->s->shape.h; head++)
         attnfn_columns((AttnFn)v->s->fn, cast_scores_of(v->asum, v->s, b, head),
-                       cast_scores_of(v->aq, v->s, b, head), v->up + b.at * BLOCK, BLOCK,
+                       cast_scores_of(v->aq, v->s, b, head), v->query_scale + b.at * BLOCK, BLOCK,
                        v->s->clusters, BLOCK);
     if (v->outside != v->asum)
         memcpy(cast_scores_of(v->outside, v->s, b, 0), cast_scores_of(v->asum, v->s, b, 0),
@@ -46,10 +46,10 @@ void cast_mix(const CastState *v) {
 /* ---- the sum over other clusters, step 8 ---- */
 
 /* The table R_inter W_o. */
-static void fold_output(const void *ctx, int head, Arena scratch) {
+static void output_table(const void *ctx, int head, Arena scratch) {
     const CastState *v = ctx;
     (void)scratch;
-    cast_fold(v->table, v->s, v->rinter, v->call->proj[ATTN_O].wt, head);
+    cast_table(v->table, v->s, v->rinter, v->call->proj[ATTN_O].wt, head);
 }
 
 /* The output of tokens in no cluster: summaries are all that they get. */
@@ -67,7 +67,7 @@ static void skipped_output(const CastState *v, Block b, Arena scratch) {
 }
 
 /* R += sum over the clusters that do not hold n of A_sum R_inter. */
-static void others_block(const void *ctx, int i, Arena scratch) {
+static void summaries_block(const void *ctx, int i, Arena scratch) {
     const CastState *v = ctx;
     const int d = v->call->d, e = v->s->shape.e, C = v->s->clusters;
     const Block b = cast_block(i, v->clustered, v->N);
@@ -82,7 +82,7 @@ static void others_block(const void *ctx, int i, Arena scratch) {
 }
 
 /* dA_sum as it is where no cluster holds the token. */
-static void others_backward_block(const void *ctx, int i, Arena scratch) {
+static void summaries_backward_block(const void *ctx, int i, Arena scratch) {
     const CastState *v = ctx;
     const int d = v->call->d, e = v->s->shape.e, C = v->s->clusters, h = v->s->shape.h;
     const Block b = cast_block(i, v->clustered, v->N);
@@ -99,7 +99,7 @@ static void others_backward_block(const void *ctx, int i, Arena scratch) {
 }
 
 /* Sums over rows: a head's columns of dR_inter, of skipped rows through the table R_inter W_o. */
-static void others_backward_head(const void *ctx, int head, Arena scratch) {
+static void summaries_backward_head(const void *ctx, int head, Arena scratch) {
     const CastState *v = ctx;
     const AttnLinear *o = &v->call->proj[ATTN_O];
     const int d = v->call->d, e = v->s->shape.e, C = v->s->clusters;
@@ -119,20 +119,21 @@ static void others_backward_head(const void *ctx, int head, Arena scratch) {
     gemm_tn(o->dw + head * e, d, dtable, d, v->rinter + head * e, d, d, e, C, true);
 }
 
-void cast_others(const CastState *v) {
-    if (v->skips) attn_each(v->call, v->s->shape.h, fold_output, NULL, v);
-    if (v->s->summaries || v->skips) attn_each(v->call, cast_row_blocks(v), others_block, NULL, v);
+void cast_summaries(const CastState *v) {
+    if (v->skips) attn_each(v->call, v->s->shape.h, output_table, NULL, v);
+    if (v->s->summaries || v->skips)
+        attn_each(v->call, cast_row_blocks(v), summaries_block, NULL, v);
 }
 
-void cast_others_backward(const CastState *v) {
+void cast_summaries_backward(const CastState *v) {
     const AttnCall *c = v->call;
     if (!v->s->summaries) {
         memset(v->dasum, 0, (size_t)cast_row_blocks(v) * cast_block_reals(v->s) * sizeof(real));
         return;
     }
-    if (v->skips) attn_each(c, v->s->shape.h, fold_output, NULL, v);
-    attn_each(c, cast_row_blocks(v), others_backward_block, NULL, v);
-    attn_each(c, v->s->shape.h, others_backward_head, NULL, v);
+    if (v->skips) attn_each(c, v->s->shape.h, output_table, NULL, v);
+    attn_each(c, cast_row_blocks(v), summaries_backward_block, NULL, v);
+    attn_each(c, v->s->shape.h, summaries_backward_head, NULL, v);
 }
 
 /* ---- mixing weights, backward ---- */
@@ -140,12 +141,12 @@ void cast_others_backward(const CastState *v) {
 /* dphi += <dz, A_q> sig / tau, then dz *= softplus1(phi) / tau: dz becomes the gradient of A_q. */
 static void mix_factor(const CastState *v, real *dz, const real *aq, Block b) {
     real dot[BLOCK] = {0};
-    const real *up = v->up + b.at * BLOCK, *sig = v->sig + b.at * BLOCK;
+    const real *scale = v->query_scale + b.at * BLOCK, *sig = v->sig + b.at * BLOCK;
     for (int c = 0; c < v->s->clusters; c++)
 #pragma omp simd
         for (int i = 0; i < BLOCK; i++) {
             dot[i] += dz[c * BLOCK + i] * aq[c * BLOCK + i];
-            dz[c * BLOCK + i] *= up[i];
+            dz[c * BLOCK + i] *= scale[i];
         }
     for (int i = 0; i < BLOCK; i++)
         v->dphi[b.at * BLOCK + i] += dot[i] * sig[i] * cast_inv_tau(v->s);
@@ -164,7 +165,7 @@ static void mix_backward_block(const void *ctx, int i, Arena scratch) {
     for (int head = 0; head < h; head++) {
         real *dz = cast_scores_of(v->dasum, s, b, head), *aq = cast_scores_of(v->aq, s, b, head);
         attnfn_columns_backward((AttnFn)s->fn, dz, dz, cast_scores_of(v->asum, s, b, head), aq,
-                                v->up + b.at * BLOCK, BLOCK, C, BLOCK);
+                                v->query_scale + b.at * BLOCK, BLOCK, C, BLOCK);
         mix_factor(v, dz, aq, b);
         if (b.n0 < v->clustered)
             gemm_tn(v->rows.dqkv[ATTN_Q] + at + head * e, d, dz, BLOCK,
@@ -176,7 +177,7 @@ static void mix_backward_block(const void *ctx, int i, Arena scratch) {
 }
 
 /* From the gradients of the table S W_q and its bias S b_q to W_q, b_q and S. */
-static void unfold_query(const CastState *v, int head) {
+static void query_table_backward(const CastState *v, int head) {
     const AttnCall *c = v->call;
     const int d = c->d, e = v->s->shape.e, C = v->s->clusters;
     const real *dtable = v->dtable + head * C * d, *dbias = v->dbias + head * C;
@@ -211,13 +212,13 @@ static void mix_backward_head(const void *ctx, int head, Arena scratch) {
                     v->rows.qkv[ATTN_Q] + at + head * e, d, C, e, b.rows, true);
         }
     }
-    if (v->clustered < v->N) unfold_query(v, head);
+    if (v->clustered < v->N) query_table_backward(v, head);
 }
 
-static void fold_query(const void *ctx, int head, Arena scratch) {
+static void query_table(const void *ctx, int head, Arena scratch) {
     const CastState *v = ctx;
     (void)scratch;
-    cast_fold(v->table, v->s, attn_own(v->call, SURROGATE), v->call->proj[ATTN_Q].w, head);
+    cast_table(v->table, v->s, attn_own(v->call, SURROGATE), v->call->proj[ATTN_Q].w, head);
 }
 
 /* ---- phi ---- */
@@ -246,7 +247,7 @@ static void gate_backward(const CastState *v) {
 }
 
 void cast_mix_backward(const CastState *v) {
-    if (v->skips) attn_each(v->call, v->s->shape.h, fold_query, NULL, v);
+    if (v->skips) attn_each(v->call, v->s->shape.h, query_table, NULL, v);
     attn_each(v->call, cast_row_blocks(v), mix_backward_block, NULL, v);
     attn_each(v->call, v->s->shape.h, mix_backward_head, NULL, v);
     gate_backward(v);

@@ -14,11 +14,11 @@ void cast_mix(const CastState *v);
 
 /* R += A_sum R_inter of the clusters that do not hold a row's token; and all of the output of
  * tokens that are skipped. */
-void cast_others(const CastState *v);
+void cast_summaries(const CastState *v);
 
 /* From dR to dR_inter, and to dA_sum as it is for clusters that do not hold the token: whoever has
  * members overwrites theirs. */
-void cast_others_backward(const CastState *v);
+void cast_summaries_backward(const CastState *v);
 
 /* From dA_sum to the gradients of Q, S and phi, and to those of X and W_q where tokens are skipped;
  * from phi, which is whole then, to X and its own parameters. */

@@ -12,7 +12,7 @@ int cast_cluster_size(const Cast *s, int N) {
     return (tokens + s->clusters - 1) / s->clusters;
 }
 
-void cast_fold(real *table, const Cast *s, const real *rows, const real *w, int head) {
+void cast_table(real *table, const Cast *s, const real *rows, const real *w, int head) {
     const int d = s->shape.d, e = s->shape.e, C = s->clusters;
     gemm_nn(table + head * C * d, d, rows + head * e, d, w + head * e * d, d, C, d, e, false);
 }

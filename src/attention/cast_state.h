@@ -85,11 +85,11 @@ typedef struct CastState {
     int *list, *size; /* (C,k) rows of members; (C) how many */
     real *aq;         /* scores of queries */
     real *sig;        /* (blocks) sig(phi) */
-    real *up, *down;  /* (blocks) softplus1(phi)/tau, softplus1(-phi)/tau */
-    real *rinter;     /* (C,d) */
-    real *ak;         /* (C,h,k) scores of each cluster's members' keys for it */
-    real *weight;     /* (C,h,k) A_sum of members */
-    real *lse;        /* (C,h,k) */
+    real *query_scale, *key_scale; /* (blocks) softplus1(phi)/tau, softplus1(-phi)/tau */
+    real *rinter;                  /* (C,d) */
+    real *ak;                      /* (C,h,k) scores of each cluster's members' keys for it */
+    real *weight;                  /* (C,h,k) A_sum of members */
+    real *lse;                     /* (C,h,k) */
     /* scratch */
     real *x_rows;  /* (N,d) where it skips: x */
     real *asum;    /* scores: the mixing weights A_sum */
@@ -126,7 +126,7 @@ double cast_avoided(const CastState *v);
  * With it scores of X for surrogates are one product, X (S W)^T instead of (X W^T) S^T; and so is
  * the output of a sum of summaries, A (R_inter W^T) instead of (A R_inter) W^T. Where no more than
  * these is wanted of a token, its query and its row of R need not be computed. */
-void cast_fold(real *table, const Cast *s, const real *rows, const real *w, int head);
+void cast_table(real *table, const Cast *s, const real *rows, const real *w, int head);
 
 /* to (d,BLOCK) = a block's rows of x (N,d), transposed, with zeros for tokens that are not there.
  */
