@@ -17,6 +17,10 @@ static void *own(Paddles *p, size_t count, size_t size) {
     return p->owned[p->nowned++] = block;
 }
 
+static const void *keep(Paddles *p, const void *list, int n, size_t size) {
+    return memcpy(own(p, (size_t)n + 1, size), list, (size_t)n * size);
+}
+
 /* The square `side` shrunk to a stamp, in rows of p->width. */
 static const uint8_t *stamp(Paddles *p, const uint8_t *canvas, int side) {
     uint8_t small[STAMP_MAX * STAMP_MAX];
@@ -59,9 +63,7 @@ static void list_full(Paddles *p, const SnakeStyle *s, Opening *o) {
             list[o->nfull++] = (Offset){(int8_t)dy, (int8_t)dx};
         }
     }
-    Offset *kept = own(p, (size_t)o->nfull + 1, sizeof *kept);
-    memcpy(kept, list, (size_t)o->nfull * sizeof *kept);
-    o->full = kept;
+    o->full = keep(p, list, o->nfull, sizeof *list);
 }
 
 /* Where a paddle is so thin that all its full pixels lie to one side, there are pixels at the
@@ -101,9 +103,7 @@ static void list_starts(Paddles *p, const SnakeStyle *s, Opening *o) {
     int *starts = mem_alloc((size_t)cells, sizeof *starts);
     for (int i = 0; i < cells; i++)
         if (o->usable && may_start(s, o, i / s->side, i % s->side)) starts[o->nstarts++] = i;
-    int *kept = own(p, (size_t)o->nstarts + 1, sizeof *kept);
-    memcpy(kept, starts, (size_t)o->nstarts * sizeof *kept);
-    o->starts = kept;
+    o->starts = keep(p, starts, o->nstarts, sizeof *starts);
     mem_free(starts);
 }
 

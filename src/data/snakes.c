@@ -27,7 +27,6 @@ enum {
     EDGE_Y = 2 * HALF_MAX,
     EDGE_X = 32, /* unused bytes around the window, so that stamps need no cutting in most places */
     STAMP_BYTES = (2 * HALF_MAX + 1) * 32,
-    WORDS_MAX = SIDE_MAX / 64,
     PLACED_MAX = 2 * 14 + DISTRACTORS_MAX * 14
 };
 
@@ -77,6 +76,7 @@ typedef struct Work {
     size_t bytes;
     uint8_t *fresh;         /* what is taken before the first paddle */
     uint8_t *taken, *saved; /* with edges; saved: of before a distractor */
+    uint8_t *blocked, *met; /* likewise: not free; where an opening meets that, and the edges */
     Placed placed[PLACED_MAX];
     int nplaced;
     uint8_t spare[2 * STAMP_BYTES];
@@ -84,9 +84,10 @@ typedef struct Work {
 
 static int below(Work *w, int n) { return (int)rng_stream_below(&w->stream, (uint32_t)n); }
 
-static uint8_t *taken_at(const Work *w, int y, int x) {
-    return w->taken + (ptrdiff_t)(y + EDGE_Y) * w->stride + x + EDGE_X;
+static uint8_t *pixel(const Work *w, uint8_t *map, int y, int x) {
+    return map + (ptrdiff_t)(y + EDGE_Y) * w->stride + x + EDGE_X;
 }
+static uint8_t *taken_at(const Work *w, int y, int x) { return pixel(w, w->taken, y, x); }
 
 static bool inside(const Work *w, int y, int x) {
     return y >= 0 && y < w->style->side && x >= 0 && x < w->style->side;
@@ -244,94 +245,53 @@ static bool grow_pair(Work *w, Snake snake[2]) {
     return true;
 }
 
-/* A bit a pixel: bit x % 64 of word x / 64. */
-typedef struct Bits {
-    int words;
-    uint64_t row[SIDE_MAX][WORDS_MAX];
-} Bits;
-
-static int count_bits(const Bits *b, int side) {
+/* What no opening may meet: pixels that are not free, and the window's border. Returns how many
+ * pixels are free. */
+static int mark_blocked(Work *w) {
+    const int side = w->style->side;
     int n = 0;
-    for (int y = 0; y < side; y++)
-        for (int i = 0; i < b->words; i++) n += __builtin_popcountll(b->row[y][i]);
+    for (int y = 0; y < side; y++) {
+        const uint8_t *taken = taken_at(w, y, 0);
+        uint8_t *blocked = pixel(w, w->blocked, y, 0);
+        for (int x = 0; x < side; x++) {
+            n += taken[x] <= FREE_MOST;
+            blocked[x] = taken[x] > FREE_MOST;
+        }
+        blocked[0] = blocked[side - 1] = 1;
+        if (y == 0 || y == side - 1) memset(blocked, 1, (size_t)side);
+    }
     return n;
 }
 
-static void list_taken(const Work *w, Bits *b) {
-    int side = w->style->side;
-    b->words = (side + 63) / 64;
+/* Where one of the opening's full pixels meets a blocked one. Returns how many pixels are left. */
+static int mark_met(Work *w, const Opening *o) {
+    const int side = w->style->side;
+    int left = 0;
     for (int y = 0; y < side; y++) {
-        const uint8_t *t = taken_at(w, y, 0);
-        for (int i = 0; i < b->words; i++) {
-            uint64_t word = 0;
-            for (int x = 64 * i; x < side && x < 64 * i + 64; x++)
-                word |= (uint64_t)(t[x] > FREE_MOST) << (x % 64);
-            b->row[y][i] = word;
+        uint8_t *met = pixel(w, w->met, y, 0);
+        memset(met, 0, (size_t)side);
+        for (int k = 0; k < o->nfull; k++) {
+            const uint8_t *blocked = pixel(w, w->blocked, y + o->full[k].y, o->full[k].x);
+#pragma omp simd
+            for (int x = 0; x < side; x++) met[x] |= blocked[x];
         }
+        for (int x = 0; x < side; x++) left += !met[x];
     }
-}
-
-static void frame(Bits *b, int side) {
-    uint64_t all = side < 64 ? (1ull << side) - 1 : ~0ull;
-    for (int i = 0; i < b->words; i++) b->row[0][i] = b->row[side - 1][i] = all;
-    for (int y = 0; y < side; y++) {
-        b->row[y][0] |= 1;
-        b->row[y][(side - 1) / 64] |= 1ull << (side - 1) % 64;
-    }
-}
-
-/* Word i of a row moved to the left by dx pixels. */
-static uint64_t moved(const uint64_t *row, int words, int i, int dx) {
-    if (dx == 0) return row[i];
-    if (dx > 0) return row[i] >> dx | (i + 1 < words ? row[i + 1] << (64 - dx) : 0);
-    return row[i] << -dx | (i > 0 ? row[i - 1] >> (64 + dx) : 0);
-}
-
-/* What stays free when the opening's full pixels must not meet a blocked one. */
-static void list_free(Bits *out, const Bits *blocked, const Opening *o, int side) {
-    uint64_t all = side < 64 ? (1ull << side) - 1 : ~0ull;
-    *out = (Bits){.words = blocked->words};
-    for (int k = 0; k < o->nfull; k++) {
-        int dy = o->full[k].y, from = dy < 0 ? -dy : 0, to = dy > 0 ? side - dy : side;
-        for (int y = from; y < to; y++)
-            for (int i = 0; i < out->words; i++)
-                out->row[y][i] |= moved(blocked->row[y + dy], out->words, i, o->full[k].x);
-    }
-    for (int y = 0; y < side; y++)
-        for (int i = 0; i < out->words; i++) out->row[y][i] = ~out->row[y][i] & all;
-}
-
-/* The n-th set pixel, from 0. */
-static void find_bit(const Bits *b, int n, int *y, int *x) {
-    for (*y = 0;; ++*y) {
-        for (int i = 0; i < b->words; i++) {
-            uint64_t word = b->row[*y][i];
-            int count = __builtin_popcountll(word);
-            if (n >= count) {
-                n -= count;
-                continue;
-            }
-            while (n-- > 0) word &= word - 1;
-            *x = 64 * i + __builtin_ctzll(word);
-            return;
-        }
-    }
+    return left;
 }
 
 static bool begin_distractor(Work *w, Snake *s) {
-    Bits blocked, open;
-    int side = w->style->side;
-    list_taken(w, &blocked);
-    if (100 * (side * side - count_bits(&blocked, side)) < side * side) return false;
-    frame(&blocked, side);
+    const int side = w->style->side;
+    if (100 * mark_blocked(w) < side * side) return false;
     for (int try = 0; try < TRIES; try++) {
-        int degree = below(w, DEGREES), y, x;
-        if (!w->paddles->opening[degree].usable) return false;
-        list_free(&open, &blocked, &w->paddles->opening[degree], side);
-        int n = count_bits(&open, side);
-        if (n == 0) return false;
-        find_bit(&open, below(w, n), &y, &x);
-        if (begin(w, s, degree, y, x, w->style->contrast)) return true;
+        const int degree = below(w, DEGREES);
+        const Opening *o = &w->paddles->opening[degree];
+        const int left = o->usable ? mark_met(w, o) : 0;
+        if (left == 0) return false;
+        const uint8_t *met = pixel(w, w->met, 0, 0);
+        int i = 0;
+        for (int n = below(w, left); met[i] || n-- > 0;) i++;
+        if (begin(w, s, degree, i / w->stride, i % w->stride, w->style->contrast)) return true;
     }
     return false;
 }
@@ -413,21 +373,21 @@ static Work *work_open(const Snakes *s, RngKey key) {
     w->stream = rng_stream(key, 0);
     w->stride = side + 2 * EDGE_X;
     w->bytes = (size_t)(side + 2 * EDGE_Y) * (size_t)w->stride;
-    w->fresh = mem_alloc(w->bytes, 1);
-    w->saved = mem_alloc(w->bytes, 1);
-    w->taken = w->fresh;
+    w->fresh = mem_alloc(5, w->bytes);
+    w->taken = w->fresh + w->bytes;
+    w->saved = w->taken + w->bytes;
+    w->blocked = w->saved + w->bytes;
+    w->met = w->blocked + w->bytes;
+    memset(w->met, 1, w->bytes);
     for (int y = 0; y < side; y++)
         for (int x = 0; x < side; x++)
             if (y < padding || y >= side - padding || x < padding || x >= side - padding)
-                *taken_at(w, y, x) = FULL;
-    w->taken = mem_alloc(w->bytes, 1);
+                *pixel(w, w->fresh, y, x) = FULL;
     return w;
 }
 
 static void work_close(Work *w) {
     mem_free(w->fresh);
-    mem_free(w->taken);
-    mem_free(w->saved);
     mem_free(w);
 }
 
