@@ -1,7 +1,5 @@
 #include "io/events.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,7 +70,7 @@ static bool put_event(Events *e, int field, const void *data, size_t size, Err *
     put_little(record + 8, crc32c_masked(record, 8), 4);
     at = put_little(at, crc32c_masked(event, n), CRC);
     return file_append(e->fd, record, (size_t)(at - record)) ||
-           err_set(err, EX_IOERR, "%s: cannot be written: %s", e->path, strerror(errno));
+           file_fails(e->path, "be written", EX_IOERR, err);
 }
 
 /* ---- files ---- */
@@ -81,26 +79,23 @@ static bool put_event(Events *e, int field, const void *data, size_t size, Err *
  * where the clock went back or a process was started in the same second. */
 static int64_t next_time(const char *dir) {
     int64_t next = (int64_t)now();
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        if (strncmp(e->d_name, NAME, sizeof NAME - 1) != 0) continue;
-        const long long time = strtoll(e->d_name + sizeof NAME - 1, NULL, 10);
+    FileList files;
+    file_list(&files, dir, NAME, "");
+    for (int i = 0; i < files.n; i++) {
+        const long long time = strtoll(strrchr(files.name[i], '/') + sizeof NAME, NULL, 10);
         if (time >= next && time < 9999999999) next = time + 1;
     }
-    if (d) closedir(d);
+    file_list_free(&files);
     return next;
 }
 
 static bool create(Events *e, const char *dir, Err *err) {
-    char host[64] = "?";
+    char host[64] = "?", name[sizeof NAME + 128];
     gethostname(host, sizeof host - 1);
-    const int n = snprintf(e->path, sizeof e->path, "%s/" NAME "%010" PRId64 ".%s.%ld", dir,
-                           next_time(dir), host, (long)getpid());
-    if (n >= (int)sizeof e->path)
-        return err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", dir);
+    snprintf(name, sizeof name, NAME "%010" PRId64 ".%s.%ld", next_time(dir), host, (long)getpid());
+    if (!file_in(e->path, dir, name, err)) return false;
     e->fd = open(e->path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    return e->fd >= 0 ||
-           err_set(err, EX_CANTCREAT, "%s: cannot be created: %s", e->path, strerror(errno));
+    return e->fd >= 0 || file_fails(e->path, "be created", EX_CANTCREAT, err);
 }
 
 bool events_open(Events *e, const char *dir, int64_t step, Err *err) {

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -52,8 +53,12 @@ static void remove_leftovers(const char *path) {
     closedir(d);
 }
 
+bool file_fails(const char *path, const char *what, int code, Err *err) {
+    return err_set(err, code, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
 static bool cannot_create(const char *path, Err *err) {
-    return err_set(err, EX_CANTCREAT, "%s: cannot be created: %s", path, strerror(errno));
+    return file_fails(path, "be created", EX_CANTCREAT, err);
 }
 
 /* Whether what the program prints goes there: as it holds the file open, it would go on writing to
@@ -191,7 +196,7 @@ bool file_check_dir(const char *path, Err *err) {
     if (stat(path, &st) != 0) {
         if (errno == ENOENT || errno == ENOTDIR)
             return err_set(err, EX_NOINPUT, "%s: no such directory", path);
-        return err_set(err, EX_NOINPUT, "%s: cannot be looked at: %s", path, strerror(errno));
+        return file_fails(path, "be looked at", EX_NOINPUT, err);
     }
     return S_ISDIR(st.st_mode) ||
            err_set(err, EX_NOINPUT, "%s: is a file; a directory was expected", path);
@@ -205,6 +210,12 @@ bool file_same(const char *a, const char *b) {
 bool file_is_empty(const char *path) {
     struct stat st;
     return stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0);
+}
+
+bool file_fits(const char *name, uint64_t size, uint64_t most, Err *err) {
+    return size <= most ||
+           err_set(err, EX_DATAERR, "%s: %" PRIu64 " bytes, expected at most %" PRIu64, name, size,
+                   most);
 }
 
 bool file_make_dirs(const char *path, Err *err) {
@@ -248,16 +259,14 @@ void file_list_free(FileList *names) {
 
 static bool map_fd(FileMap *m, int fd, const char *path, Err *err) {
     struct stat st;
-    if (fstat(fd, &st) != 0)
-        return err_set(err, EX_NOINPUT, "%s: cannot be read: %s", path, strerror(errno));
+    if (fstat(fd, &st) != 0) return file_fails(path, "be read", EX_NOINPUT, err);
     if (S_ISDIR(st.st_mode))
         return err_set(err, EX_DATAERR, "%s: is a directory; a file was expected", path);
     if (!S_ISREG(st.st_mode))
         return err_set(err, EX_DATAERR, "%s: is a pipe or device; a file was expected", path);
     if (st.st_size == 0) return err_set(err, EX_DATAERR, "%s: the file is empty", path);
     void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (p == MAP_FAILED)
-        return err_set(err, EX_NOINPUT, "%s: cannot be mapped: %s", path, strerror(errno));
+    if (p == MAP_FAILED) return file_fails(path, "be mapped", EX_NOINPUT, err);
     *m = (FileMap){p, (size_t)st.st_size};
     return true;
 }
@@ -266,7 +275,7 @@ bool file_map(FileMap *m, const char *path, Err *err) {
     *m = (FileMap){0};
     /* O_NONBLOCK: opening a pipe that nobody writes to must not hang before it can be refused. */
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0) return err_set(err, EX_NOINPUT, "%s: cannot be read: %s", path, strerror(errno));
+    if (fd < 0) return file_fails(path, "be read", EX_NOINPUT, err);
     bool ok = map_fd(m, fd, path, err);
     close(fd);
     return ok;
@@ -316,7 +325,7 @@ static bool lock_within(int fd, double seconds) {
 int file_lock(const char *path, const char *what, double seconds, Err *err) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) {
-        err_set(err, EX_CANTCREAT, "%s: cannot be written: %s", path, strerror(errno));
+        file_fails(path, "be written", EX_CANTCREAT, err);
         return -1;
     }
     if (!lock_within(fd, seconds)) {

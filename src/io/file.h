@@ -4,6 +4,7 @@
 #define IO_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "core/err.h"
@@ -27,6 +28,9 @@ void atomic_abandon(AtomicFile *a);
 /* For large data: fwrite to a->f, and commit can tell why it failed. */
 void atomic_write(AtomicFile *a, const void *data, size_t size);
 
+/* The error "PATH: cannot WHAT: ", and errno's words. Returns false. */
+bool file_fails(const char *path, const char *what, int code, Err *err);
+
 /* path = dir/name, of a file to be written (EX_CANTCREAT if it is too long). */
 bool file_in(char path[FILE_PATH_MAX], const char *dir, const char *name, Err *err);
 /* mkdir -p (EX_CANTCREAT). */
@@ -38,6 +42,8 @@ bool file_is_dir(const char *path);
 bool file_check_dir(const char *path, Err *err);
 /* Whether two names are of one file or directory; false where either is missing. */
 bool file_same(const char *a, const char *b);
+/* Whether so many bytes are at most `most`; EX_DATAERR names the file or entry that has them. */
+bool file_fits(const char *name, uint64_t size, uint64_t most, Err *err);
 /* Whether it is missing, or a regular file without a byte. */
 bool file_is_empty(const char *path);
 

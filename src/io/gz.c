@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "core/mem.h"
+#include "io/file.h"
 
 enum { BUFFER = 1 << 16, WINDOW_GZIP = 15 + 16 };
 
@@ -34,7 +35,7 @@ static bool refill(Gz *g, Err *err) {
     do {
         n = read(g->fd, g->buffer, BUFFER);
     } while (n < 0 && errno == EINTR);
-    if (n < 0) return err_set(err, EX_IOERR, "%s: cannot read: %s", g->path, strerror(errno));
+    if (n < 0) return file_fails(g->path, "read", EX_IOERR, err);
     g->z.next_in = g->buffer;
     g->z.avail_in = (uInt)n;
     g->in += (uint64_t)n;
@@ -47,11 +48,8 @@ static int open_regular(const char *path, Err *err) {
     struct stat st;
     /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) {
-        err_set(err, EX_NOINPUT, "%s: cannot open: %s", path, strerror(errno));
-        return -1;
-    }
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) return fd;
+    if (fd < 0) file_fails(path, "open", EX_NOINPUT, err);
+    if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))) return fd;
     close(fd);
     err_set(err, EX_NOINPUT, "%s: not a regular file", path);
     return -1;
@@ -64,18 +62,14 @@ Gz *gz_open(const char *path, uint64_t cap, Err *err) {
     g->path = mem_strdup(path);
     g->fd = fd;
     g->cap = cap;
-    if (!refill(g, err)) {
-        gz_close(g);
-        return NULL;
-    }
-    g->zipped = g->z.avail_in >= 2 && g->buffer[0] == 0x1f && g->buffer[1] == 0x8b;
-    if (g->zipped && inflateInit2(&g->z, WINDOW_GZIP) != Z_OK) {
-        g->zipped = false;
+    if (refill(g, err)) {
+        bool gzip = g->z.avail_in >= 2 && g->buffer[0] == 0x1f && g->buffer[1] == 0x8b;
+        g->zipped = gzip && inflateInit2(&g->z, WINDOW_GZIP) == Z_OK;
+        if (g->zipped == gzip) return g;
         err_set(err, EX_OSERR, "%s: zlib has no memory", path);
-        gz_close(g);
-        return NULL;
     }
-    return g;
+    gz_close(g);
+    return NULL;
 }
 
 void gz_close(Gz *g) {
@@ -89,7 +83,6 @@ void gz_close(Gz *g) {
 static bool read_plain(Gz *g, unsigned char *out, size_t want, size_t *got, Err *err) {
     if (!refill(g, err)) return false;
     *got = want < g->z.avail_in ? want : g->z.avail_in;
-    if (*got == 0) return true;
     memcpy(out, g->z.next_in, *got);
     g->z.next_in += *got;
     g->z.avail_in -= (uInt)*got;

@@ -4,6 +4,7 @@
 #include "io/json.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,14 @@ typedef struct Scan {
     Err *err;
 } Scan;
 
-/* "where:line:column: what", columns counted in characters. */
-static bool fail_at(const Scan *s, size_t at, const char *what) {
+/* "where:line:column: ...", columns counted in characters. */
+__attribute__((format(printf, 3, 4))) static bool fail_at(const Scan *s, size_t at, const char *fmt,
+                                                          ...) {
+    char what[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
     size_t line = 1, column = 1;
     for (size_t i = 0; i < at; i++) {
         if (s->text[i] == '\n') {
@@ -41,7 +48,7 @@ static bool fail_at(const Scan *s, size_t at, const char *what) {
 static int peek(const Scan *s) { return s->at < s->len ? (unsigned char)s->text[s->at] : -1; }
 
 static bool expected(const Scan *s, const char *what) {
-    char text[160], found[32];
+    char found[32];
     int c = peek(s);
     if (c < 0)
         snprintf(found, sizeof found, "the end of the text");
@@ -49,8 +56,7 @@ static bool expected(const Scan *s, const char *what) {
         snprintf(found, sizeof found, "'%c'", c);
     else
         snprintf(found, sizeof found, "byte 0x%02x", (unsigned)c);
-    snprintf(text, sizeof text, "expected %s, found %s", what, found);
-    return fail_at(s, s->at, text);
+    return fail_at(s, s->at, "expected %s, found %s", what, found);
 }
 
 static void skip_space(Scan *s) {
@@ -154,16 +160,11 @@ static bool scan_key(Scan *s) {
     return true;
 }
 
-static bool too_deep(const Scan *s) {
-    char what[64];
-    snprintf(what, sizeof what, "nested more than %d deep", s->max_depth);
-    return fail_at(s, s->at, what);
-}
-
 /* An object or an array, from its opening bracket to its closing one. */
 static bool scan_members(Scan *s, bool object) {
     int close = object ? '}' : ']';
-    if (++s->depth > s->max_depth) return too_deep(s);
+    if (++s->depth > s->max_depth)
+        return fail_at(s, s->at, "nested more than %d deep", s->max_depth);
     s->at++;
     skip_space(s);
     bool more = peek(s) != close;
@@ -247,11 +248,9 @@ static bool check_duplicates(const Scan *scanned, const cJSON *root) {
     Scan s = *scanned;
     const char *key = find_duplicate(root, &count, &s.wanted);
     if (!key) return true;
-    char what[256];
     s.at = s.keys = 0;
     scan_text(&s);
-    snprintf(what, sizeof what, "the key \"%.200s\" occurs twice in its object", key);
-    return fail_at(&s, s.wanted_at, what);
+    return fail_at(&s, s.wanted_at, "the key \"%.200s\" occurs twice in its object", key);
 }
 
 cJSON *json_parse(const char *text, size_t len, size_t max_len, int max_depth, const char *where,

@@ -1,9 +1,7 @@
 #include "io/metrics.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include "core/real.h"
 #include "io/file.h"
 #include "io/json_print.h"
+#include "io/text.h"
 
 enum { DIGITS = sizeof(real) == 8 ? 17 : 9 }; /* enough to read the same number back */
 
@@ -21,28 +20,23 @@ static bool end_torn_line(int fd) {
     return last == '\n' || file_append(fd, "\n", 1);
 }
 
-static bool failed(const char *path, int code, Err *err) {
-    return err_set(err, code, "%s: cannot be written: %s", path, strerror(errno));
-}
-
 bool metrics_open(Metrics *m, const char *path, Err *err) {
     struct stat st;
     *m = (Metrics){.fd = -1};
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (fd < 0) return failed(path, EX_CANTCREAT, err);
+    if (fd < 0) return file_fails(path, "be written", EX_CANTCREAT, err);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(fd);
         return err_set(err, EX_CANTCREAT, "%s: is not a regular file", path);
     }
     if (!end_torn_line(fd)) {
-        failed(path, EX_IOERR, err);
+        file_fails(path, "be written", EX_IOERR, err);
         close(fd);
         return false;
     }
     m->fd = fd;
     m->path = mem_strdup(path);
-    m->line = open_memstream(&m->text, &m->size);
-    REQUIRE(m->line, "out of memory");
+    m->line = text_stream(&m->text, &m->size);
     return true;
 }
 
@@ -81,7 +75,7 @@ void metrics_text(Metrics *m, const char *key, const char *value) {
 bool metrics_end(Metrics *m, Err *err) {
     fputs(ftell(m->line) == 0 ? "{}\n" : "}\n", m->line);
     fflush(m->line);
-    return file_append(m->fd, m->text, m->size) || failed(m->path, EX_IOERR, err);
+    return file_append(m->fd, m->text, m->size) || file_fails(m->path, "be written", EX_IOERR, err);
 }
 
 /* As good as the system can: a failure loses nothing as long as the power stays. */

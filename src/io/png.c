@@ -103,7 +103,7 @@ static int put_image(png_image *image, FILE *f, const unsigned char *pixels, int
 bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err) {
     png_image image;
     FILE *f = fopen(path, "wb");
-    if (!f) return err_set(err, EX_CANTCREAT, "%s: cannot be created: %s", path, strerror(errno));
+    if (!f) return file_fails(path, "be created", EX_CANTCREAT, err);
     int why = put_image(&image, f, grey, width, height, PNG_FORMAT_GRAY);
     if (fclose(f) != 0 && !why) why = errno;
     if (!why) return true;

@@ -10,6 +10,7 @@
 #include "core/mem.h"
 #include "io/json.h"
 #include "io/json_print.h"
+#include "io/text.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as little-endian");
 
@@ -211,15 +212,10 @@ bool st_parse(StFile *f, const void *data, size_t size, const char *path, Err *e
 }
 
 bool st_open(StFile *f, const char *path, Err *err) {
-    FileMap map;
-    *f = (StFile){0};
-    if (!file_map(&map, path, err)) return false;
-    bool ok = st_parse(f, map.data, map.size, path, err);
-    if (ok)
-        f->map = map;
-    else
-        file_unmap(&map);
-    return ok;
+    *f = (StFile){.path = mem_strdup(path)};
+    if (file_map(&f->map, path, err) && parse(f, f->map.data, f->map.size, err)) return true;
+    st_close(f);
+    return false;
 }
 
 void st_close(StFile *f) {
@@ -370,8 +366,7 @@ bool st_write(const char *path, const StTensor *tensors, int ntensors, const StM
     AtomicFile a;
     if (!atomic_open(&a, path, err)) return false;
     const StTensor **order = layout(tensors, ntensors);
-    FILE *h = open_memstream(&header, &size);
-    REQUIRE(h, "out of memory");
+    FILE *h = text_stream(&header, &size);
     print_header(h, order, ntensors, meta, nmeta);
     fclose(h);
 

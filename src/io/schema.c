@@ -17,6 +17,11 @@ typedef struct Words {
     char text[TEXT_SIZE];
 } Words;
 
+static void words_add(Words *w, const char *word) {
+    REQUIRE(w->n < WORDS_MAX, "more than %d words", WORDS_MAX);
+    w->word[w->n++] = word;
+}
+
 /* `spaced` (may be NULL) is copied to w->text, into which the words then point. */
 static void words_split(Words *w, const char *spaced) {
     *w = (Words){0};
@@ -24,8 +29,7 @@ static void words_split(Words *w, const char *spaced) {
     REQUIRE(strlen(spaced) < sizeof w->text, "too long: '%s'", spaced);
     memcpy(w->text, spaced, strlen(spaced) + 1);
     for (char *p = w->text; *(p += strspn(p, " "));) {
-        REQUIRE(w->n < WORDS_MAX, "more than %d words", WORDS_MAX);
-        w->word[w->n++] = p;
+        words_add(w, p);
         p += strcspn(p, " ");
         if (*p) *p++ = '\0';
     }
@@ -33,8 +37,7 @@ static void words_split(Words *w, const char *spaced) {
 
 static void words_of_choices(Words *w, const ConfigKey *k) {
     words_split(w, k->choices);
-    for (const char *word; k->choice && (word = k->choice(w->n)); w->word[w->n++] = word)
-        REQUIRE(w->n < WORDS_MAX, "more than %d words", WORDS_MAX);
+    for (const char *word; k->choice && (word = k->choice(w->n));) words_add(w, word);
 }
 
 static int words_index(const Words *w, const char *word) {
@@ -45,10 +48,7 @@ static int words_index(const Words *w, const char *word) {
 
 static void words_of_keys(Words *w, const ConfigKey *keys, const char *skip) {
     words_split(w, skip);
-    for (const ConfigKey *k = keys; k->name; k++) {
-        REQUIRE(w->n < WORDS_MAX, "more than %d keys", WORDS_MAX);
-        w->word[w->n++] = k->name;
-    }
+    for (const ConfigKey *k = keys; k->name; k++) words_add(w, k->name);
 }
 
 /* The words with ", " between them; NULL behind the last. */
@@ -217,12 +217,6 @@ static cJSON *parse_fallback(const ConfigKey *k) {
     return v;
 }
 
-static void store_fallback(void *out, const ConfigKey *k) {
-    cJSON *v = parse_fallback(k);
-    REQUIRE(store(out, k, v), "key '%s' does not take its default %s", k->name, k->fallback);
-    cJSON_Delete(v);
-}
-
 static bool unknown_key(const char *where, const char *prefix, const char *name, const Words *known,
                         Err *err) {
     char key[NAME_SIZE], other[NAME_SIZE], all[TEXT_SIZE];
@@ -239,6 +233,13 @@ static bool unknown_key(const char *where, const char *prefix, const char *name,
     return err_blame(err, key);
 }
 
+static bool refuse(const char *where, const char *key, const char *allowed, const char *got,
+                   const char *nearest, Err *err) {
+    err_set(err, EX_CONFIG, "%s: key '%s' must be %s, got %s%s%s%s", where, key, allowed, got,
+            nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+    return err_blame(err, key);
+}
+
 static bool bad_value(const char *where, const char *key, const ConfigKey *k, const cJSON *v,
                       Err *err) {
     char allowed[TEXT_SIZE], got[NAME_SIZE];
@@ -247,9 +248,7 @@ static bool bad_value(const char *where, const char *key, const ConfigKey *k, co
     const char *nearest = cJSON_IsString(v) ? schema_nearest(v->valuestring, w.word) : NULL;
     describe(k, allowed);
     show(v, got);
-    err_set(err, EX_CONFIG, "%s: key '%s' must be %s, got %s%s%s%s", where, key, allowed, got,
-            nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
-    return err_blame(err, key);
+    return refuse(where, key, allowed, got, nearest, err);
 }
 
 static bool read_key(void *out, const ConfigKey *k, const cJSON *v, const char *where,
@@ -257,12 +256,15 @@ static bool read_key(void *out, const ConfigKey *k, const cJSON *v, const char *
     char key[NAME_SIZE], allowed[TEXT_SIZE];
     dotted(key, prefix, k->name);
     if (v) return store(out, k, v) || bad_value(where, key, k, v, err);
-    if (k->fallback) {
-        store_fallback(out, k);
-        return true;
+    if (!k->fallback) {
+        describe(k, allowed);
+        return err_set(err, EX_CONFIG, "%s: key '%s' is missing; it must be %s", where, key,
+                       allowed);
     }
-    describe(k, allowed);
-    return err_set(err, EX_CONFIG, "%s: key '%s' is missing; it must be %s", where, key, allowed);
+    cJSON *fallback = parse_fallback(k);
+    REQUIRE(store(out, k, fallback), "key '%s' does not take its default %s", k->name, k->fallback);
+    cJSON_Delete(fallback);
+    return true;
 }
 
 bool schema_check(const ConfigKey *keys, const cJSON *obj, const char *where, const char *prefix,
@@ -347,10 +349,9 @@ void schema_help(FILE *f, const ConfigKey *keys, const char *prefix) {
 
 bool schema_not_among(const char *where, const char *key, const char *got, const char *const *words,
                       Err *err) {
-    const char *near = schema_nearest(got, words);
-    char list[TEXT_SIZE];
-    words_join(words, list, sizeof list);
-    err_set(err, EX_CONFIG, "%s: key '%s' must be one of %s, got \"%s\"%s%s%s", where, key, list,
-            got, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    return err_blame(err, key);
+    char allowed[TEXT_SIZE] = "one of ", quoted[sizeof err->text];
+    const size_t used = strlen(allowed);
+    words_join(words, allowed + used, sizeof allowed - used);
+    snprintf(quoted, sizeof quoted, "\"%s\"", got);
+    return refuse(where, key, allowed, quoted, schema_nearest(got, words), err);
 }
