@@ -85,10 +85,8 @@ static bool find_tensors(Dataset *d, Err *err) {
     bool wide = tokens && tokens->dtype == DT_I16;
     tokens = st_want(f, "tokens", wide ? DT_I16 : DT_U8, 1, (const int64_t[]){-1}, err);
     if (!tokens) return false;
-    if (wide)
-        d->tokens16 = tokens->data;
-    else
-        d->tokens8 = tokens->data;
+    d->tokens16 = wide ? tokens->data : NULL;
+    d->tokens8 = wide ? NULL : tokens->data;
     return true;
 }
 
@@ -116,31 +114,9 @@ static bool check_offsets(const Dataset *d, Err *err) {
     return true;
 }
 
-static int document_of(const Dataset *d, int64_t token) {
-    int low = 0, high = d->documents;
-    while (high - low > 1) {
-        int mid = low + (high - low) / 2;
-        if (d->offsets[mid] <= token)
-            low = mid;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-/* A negative id becomes 32768 or more, which no vocabulary has. */
-static unsigned id_at(const Dataset *d, int64_t i) {
-    return d->tokens8 ? d->tokens8[i] : (uint16_t)d->tokens16[i];
-}
-
 static unsigned largest_id(const Dataset *d, int64_t from, int64_t to) {
     unsigned max = 0;
-    if (d->tokens8) {
-        for (int64_t i = from; i < to; i++) max = d->tokens8[i] > max ? d->tokens8[i] : max;
-    } else {
-        for (int64_t i = from; i < to; i++)
-            max = (uint16_t)d->tokens16[i] > max ? (uint16_t)d->tokens16[i] : max;
-    }
+    for (int64_t i = from; i < to; i++) max = dataset_id(d, i) > max ? dataset_id(d, i) : max;
     return max;
 }
 
@@ -151,8 +127,9 @@ static bool check_ids(const Dataset *d, Err *err) {
     for (int64_t from = 0; from < total; from += SCAN) {
         int64_t to = from + SCAN < total ? from + SCAN : total;
         if (largest_id(d, from, to) < vocab) continue;
-        while (id_at(d, from) < vocab) from++;
-        int doc = document_of(d, from);
+        while (dataset_id(d, from) < vocab) from++;
+        int doc = 0;
+        while (d->offsets[doc + 1] <= from) doc++;
         int id = d->tokens8 ? d->tokens8[from] : d->tokens16[from];
         return err_set(err, EX_DATAERR, "%s: %s %d: token %" PRId64 " is %d, expected 0 to %d",
                        d->file.path, unit(d), doc, from - d->offsets[doc], id, d->vocab - 1);
@@ -212,11 +189,7 @@ int dataset_tokens(const Dataset *d, int document, int max_length, int *out) {
     int n = dataset_length(d, document);
     if (n > max_length) n = max_length;
     int64_t at = d->offsets[document];
-    if (d->tokens8) {
-        for (int i = 0; i < n; i++) out[i] = d->tokens8[at + i];
-    } else {
-        for (int i = 0; i < n; i++) out[i] = d->tokens16[at + i];
-    }
+    for (int i = 0; i < n; i++) out[i] = (int)dataset_id(d, at + i);
     return n;
 }
 
@@ -297,6 +270,16 @@ int dataset_add_document(DatasetWriter *w, const int *tokens, int length) {
     w->offsets = reserve(w->offsets, (size_t)w->documents + 2, &w->offsets_cap, sizeof *w->offsets);
     w->offsets[++w->documents] = (int64_t)at + length;
     return w->documents - 1;
+}
+
+int dataset_add_bytes(DatasetWriter *w, const void *bytes, size_t size, int first) {
+    REQUIRE(size <= INT_MAX, "a document of %zu bytes", size);
+    const unsigned char *byte = bytes;
+    int *ids = mem_alloc(size, sizeof *ids);
+    for (size_t i = 0; i < size; i++) ids[i] = first + byte[i];
+    const int document = dataset_add_document(w, ids, (int)size);
+    mem_free(ids);
+    return document;
 }
 
 void dataset_add_example(DatasetWriter *w, int label, int first, int second) {

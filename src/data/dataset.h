@@ -34,6 +34,11 @@ extern const char *const split_names[SPLITS + 1]; /* "train", "val", "test", NUL
 bool dataset_file(char buf[FILE_PATH_MAX], const char *dir, const char *name, Err *err);
 bool dataset_path(char buf[FILE_PATH_MAX], const char *dir, int split, Err *err);
 
+/* Token i of all. A negative one becomes 32768 or more, which no vocabulary has. */
+static inline unsigned dataset_id(const Dataset *d, int64_t i) {
+    return d->tokens8 ? d->tokens8[i] : (uint16_t)d->tokens16[i];
+}
+
 bool dataset_open(Dataset *d, const char *path, Err *err);
 void dataset_close(Dataset *d);
 
@@ -55,6 +60,8 @@ DatasetWriter *dataset_writer(const char *task, const char *split, const char *s
 /* Returns the document's index. Ids must be below vocab; a sequence of length 0 is refused by the
  * importer, naming its file, before it comes here. */
 int dataset_add_document(DatasetWriter *w, const int *tokens, int length);
+/* The same of bytes, whose ids are `first` + byte. */
+int dataset_add_bytes(DatasetWriter *w, const void *bytes, size_t size, int first);
 /* Without pairs, example i is document i: `first` is the document just added and `second` is -1. */
 void dataset_add_example(DatasetWriter *w, int label, int first, int second);
 bool dataset_write(DatasetWriter *w, const char *path, Err *err);

@@ -9,7 +9,6 @@
 
 #include "core/log.h"
 #include "core/mem.h"
-#include "io/png.h"
 
 enum { USUAL_COLUMNS = 80 };
 
@@ -87,13 +86,4 @@ void picture_print(const int *grey, int width, int height) {
     else
         print_blocks(ink, small, w, h);
     mem_free(small);
-}
-
-bool picture_write(const char *path, const int *grey, int width, int height, Err *err) {
-    const size_t n = (size_t)width * (size_t)height;
-    unsigned char *bytes = mem_alloc(n, 1);
-    for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)grey[i];
-    bool ok = png_grey_write(path, bytes, width, height, err);
-    mem_free(bytes);
-    return ok;
 }

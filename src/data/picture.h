@@ -1,8 +1,6 @@
-/* Grey pictures for people: on standard output, and as PNG files. */
+/* Grey pictures for people, on standard output. */
 #ifndef DATA_PICTURE_H
 #define DATA_PICTURE_H
-
-#include "core/err.h"
 
 /* The side of the smallest square that has room for so many pixels. */
 int picture_side(int pixels);
@@ -12,8 +10,5 @@ int picture_side(int pixels);
  * of characters. What is wider than $COLUMNS, or than 80 where that says nothing, is shrunk by a
  * whole number. */
 void picture_print(const int *grey, int width, int height);
-
-/* The same as a PNG file; errors are png_grey_write's. */
-bool picture_write(const char *path, const int *grey, int width, int height, Err *err);
 
 #endif

@@ -7,7 +7,9 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "data/bytes.h"
 #include "data/picture.h"
+#include "io/png.h"
 
 enum { BINS = 10, BAR = 40, LABELS_SHOWN = 20, IDS_SHOWN = 16, GREYS = 256 };
 
@@ -18,13 +20,21 @@ const Task *summary_task(const Dataset *d) {
 }
 
 /* "  name   12.3 %  1234  #######" with a bar of share / most. */
-static void print_share(const char *name, int64_t count, int64_t total, int64_t most) {
+static void print_bar(const char *name, int64_t count, int64_t total, int64_t most) {
     char bar[BAR + 1];
     int n = most > 0 ? (int)((double)count / (double)most * BAR + 0.5) : 0;
     memset(bar, '#', sizeof bar);
     bar[n] = 0;
     printf("  %-16s %6.2f %% %11" PRId64 "  %s\n", name, 100.0 * (double)count / (double)total,
            count, bar);
+}
+
+/* That of number k, with the name it has where there are names. */
+static void print_share(int k, const char *const *names, int64_t count, int64_t total,
+                        int64_t most) {
+    char name[32];
+    snprintf(name, sizeof name, "%d%s%s", k, names ? " " : "", names ? names[k] : "");
+    print_bar(name, count, total, most);
 }
 
 static int64_t largest(const int64_t *count, int n) {
@@ -35,8 +45,9 @@ static int64_t largest(const int64_t *count, int n) {
 }
 
 /* What stands in the metadata comes from outside: unprintable bytes become '?'. */
-static void print_text(const char *what, const char *text) {
-    printf("  %-8s ", what);
+static void print_meta(const Dataset *d, const char *key) {
+    const char *text = st_meta(&d->file, key);
+    printf("  %-8s ", key);
     for (const char *c = text ? text : "not stated"; *c; c++)
         putchar(*c >= ' ' && *c <= '~' ? *c : '?');
     putchar('\n');
@@ -47,10 +58,10 @@ static void print_head(const Dataset *d) {
     int64_t total = d->offsets[d->documents];
     format_count(tokens, sizeof tokens, (double)total);
     printf("%s\n", d->file.path);
-    print_text("task", st_meta(&d->file, "task"));
-    print_text("split", st_meta(&d->file, "split"));
-    print_text("source", st_meta(&d->file, "source"));
-    print_text("hash", st_meta(&d->file, "hash"));
+    print_meta(d, "task");
+    print_meta(d, "split");
+    print_meta(d, "source");
+    print_meta(d, "hash");
     printf("  %-8s %d examples, %d documents, %s tokens, vocabulary %d, %d classes\n", "size",
            d->examples, d->documents, tokens, d->vocab, d->classes);
 }
@@ -69,7 +80,7 @@ static void print_bins(const int *sorted, int n) {
         char name[48];
         int64_t from = (int64_t)low + (int64_t)b * width;
         snprintf(name, sizeof name, "%" PRId64 " - %" PRId64, from, from + width - 1);
-        print_share(name, bin[b], n, most);
+        print_bar(name, bin[b], n, most);
     }
 }
 
@@ -93,14 +104,8 @@ static void print_labels(const Dataset *d, const Task *task) {
     int64_t most = largest(count, d->classes);
     printf("labels: %d classes; always the most frequent one would be right in %.2f %%\n",
            d->classes, 100.0 * (double)most / d->examples);
-    for (int k = 0; k < d->classes && k < LABELS_SHOWN; k++) {
-        char name[32];
-        if (task && task->labels)
-            snprintf(name, sizeof name, "%d %s", k, task->labels[k]);
-        else
-            snprintf(name, sizeof name, "%d", k);
-        print_share(name, count[k], d->examples, most);
-    }
+    for (int k = 0; k < d->classes && k < LABELS_SHOWN; k++)
+        print_share(k, task ? task->labels : NULL, count[k], d->examples, most);
     if (d->classes > LABELS_SHOWN) printf("  ... %d more\n", d->classes - LABELS_SHOWN);
     mem_free(count);
 }
@@ -120,20 +125,14 @@ static void print_ids(const Dataset *d, const Task *task) {
     IdCount *ids = mem_alloc((size_t)d->vocab, sizeof *ids);
     int64_t total = d->offsets[d->documents];
     for (int v = 0; v < d->vocab; v++) ids[v].id = v;
-    for (int64_t i = 0; i < total; i++) ids[d->tokens8 ? d->tokens8[i] : d->tokens16[i]].count++;
+    for (int64_t i = 0; i < total; i++) ids[dataset_id(d, i)].count++;
     qsort(ids, (size_t)d->vocab, sizeof *ids, compare_counts);
     int used = 0;
     while (used < d->vocab && ids[used].count > 0) used++;
     printf("vocabulary: %d of %d ids occur%s\n", used, d->vocab,
            used > IDS_SHOWN ? "; the most frequent:" : "");
-    for (int v = 0; v < used && v < IDS_SHOWN; v++) {
-        char name[32];
-        if (task && task->words)
-            snprintf(name, sizeof name, "%d %s", ids[v].id, task->words[ids[v].id]);
-        else
-            snprintf(name, sizeof name, "%d", ids[v].id);
-        print_share(name, ids[v].count, total, ids[0].count);
-    }
+    for (int v = 0; v < used && v < IDS_SHOWN; v++)
+        print_share(ids[v].id, task ? task->words : NULL, ids[v].count, total, ids[0].count);
     mem_free(ids);
 }
 
@@ -145,22 +144,37 @@ void summary_print(const Dataset *d) {
     print_ids(d, task);
 }
 
+/* As a person reads them: the task's words, its bytes as text, a square of pixels; else numbers. */
+static void print_tokens(const Task *t, const int *ids, int n) {
+    const TaskTokens kind = t ? t->tokens : TOKENS_VALUES;
+    const int side = picture_side(n);
+    if (kind == TOKENS_PIXELS) picture_print(ids, side, n / side);
+    if (kind == TOKENS_BYTES) bytes_print(ids, n);
+    for (int i = 0; kind == TOKENS_VALUES && i < n; i++)
+        if (t && t->words)
+            printf("%s ", t->words[ids[i]]);
+        else
+            printf("%d ", ids[i]);
+}
+
+/* A class that has a name stands above its document, but below a pair. */
 void summary_print_example(const Dataset *d, int example) {
     const Task *task = summary_task(d);
+    const bool pair = d->per_example > 1, values = !task || task->tokens == TOKENS_VALUES;
+    const char *const *names = task ? task->labels : NULL;
+    const int label = d->labels[example];
+    if (names && !pair) printf("%s (label %d)\n", names[label], label);
     for (int which = 0; which < d->per_example; which++) {
         int document = dataset_document(d, example, which), n = dataset_length(d, document);
         int *ids = mem_alloc((size_t)n, sizeof *ids);
         dataset_tokens(d, document, n, ids);
-        if (d->per_example > 1) printf("document %d:\n", document);
-        if (task && task->print) {
-            task->print(ids, n, which == d->per_example - 1 ? d->labels[example] : -1);
-        } else {
-            for (int i = 0; i < n; i++) printf("%d ", ids[i]);
-            if (which == d->per_example - 1) printf("= label %d", d->labels[example]);
-            putchar('\n');
-        }
+        if (pair) printf("document %d:\n", document);
+        print_tokens(task, ids, n);
+        if (values && pair && which == 0) putchar('\n');
         mem_free(ids);
     }
+    if (names && pair) printf("= %s (label %d)\n", names[label], label);
+    if (!names) printf("= %s%d\n", task && task->words ? "" : "label ", label);
 }
 
 bool summary_write_png(const Dataset *d, int example, const char *path, Err *err) {
@@ -173,10 +187,10 @@ bool summary_write_png(const Dataset *d, int example, const char *path, Err *err
     if ((int64_t)side * side != n)
         return err_set(err, EX_USAGE, "--png: %s: example %d: %d tokens are no square of pixels",
                        d->file.path, example, n);
-    int *ids = mem_alloc((size_t)n, sizeof *ids);
-    dataset_tokens(d, document, n, ids);
-    bool ok = picture_write(path, ids, side, side, err);
-    mem_free(ids);
+    unsigned char *grey = mem_alloc((size_t)n, 1);
+    for (int i = 0; i < n; i++) grey[i] = (unsigned char)dataset_id(d, d->offsets[document] + i);
+    bool ok = png_grey_write(path, grey, side, side, err);
+    mem_free(grey);
     if (ok)
         printf("%s: %d x %d pixels, %s (label %d)\n", path, side, side,
                task->labels ? task->labels[label] : task->name, label);
