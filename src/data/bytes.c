@@ -1,20 +1,8 @@
 #include "data/bytes.h"
 
-#include <limits.h>
 #include <stdio.h>
 
-#include "core/mem.h"
 #include "io/text.h"
-
-int bytes_add(DatasetWriter *w, const void *text, size_t size) {
-    REQUIRE(size > 0 && size <= INT_MAX, "a text of %zu bytes", size);
-    const unsigned char *bytes = text;
-    int *ids = mem_alloc(size, sizeof *ids);
-    for (size_t i = 0; i < size; i++) ids[i] = bytes[i] + 1;
-    int document = dataset_add_document(w, ids, (int)size);
-    mem_free(ids);
-    return document;
-}
 
 static void escape(char buf[BYTES_CHARACTER], int id) {
     switch (id - 1) {

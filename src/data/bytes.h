@@ -2,12 +2,7 @@
 #ifndef DATA_BYTES_H
 #define DATA_BYTES_H
 
-#include "data/dataset.h"
-
 enum { BYTES_VOCAB = 257 };
-
-/* Adds `size` bytes (1 or more) as a document and returns its index. */
-int bytes_add(DatasetWriter *w, const void *text, size_t size);
 
 /* What the first of n ids, or those of the UTF-8 sequence that begins with it, stand for: writes it
  * and returns how many ids it is of. */

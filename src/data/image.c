@@ -19,9 +19,6 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "core/rng.h"
-#include "data/dataset.h"
-#include "data/picture.h"
 #include "data/task.h"
 #include "io/tar.h"
 
@@ -91,8 +88,8 @@ static size_t record_size(const char *path, const unsigned char *bytes, size_t s
     if (colour || grey) return colour ? COLOUR : GREY;
     err_set(err, EX_DATAERR,
             "%s: %zu bytes are no whole records of %d bytes (label, red, green, blue; record %zu, "
-            "from byte %zu, breaks "
-            "off) nor of %d (label, grey; record %zu, from byte %zu): fetch it again from " URL,
+            "from byte %zu, breaks off) nor of %d (label, grey; record %zu, from byte %zu): fetch "
+            "it again from " URL,
             path, size, COLOUR, size / COLOUR, size / COLOUR * COLOUR, GREY, size / GREY,
             size / GREY * GREY);
     return 0;
@@ -122,154 +119,90 @@ static bool read_batch(Batch *b, const char *path, const unsigned char *bytes, s
     return true;
 }
 
-static bool too_large(const char *path, uint64_t size, Err *err) {
-    return err_set(err, EX_DATAERR, "%s: %" PRIu64 " bytes, expected at most %d", path, size,
-                   FILE_MAX);
-}
-
-static bool join(char buf[FILE_PATH_MAX], const char *dir, const char *name) {
-    int n = snprintf(buf, FILE_PATH_MAX, "%s/%s", dir, name);
-    return n < FILE_PATH_MAX && file_exists(buf);
-}
-
 static bool read_directory(Batch *batches, const char *dir, Err *err) {
     for (int i = 0; i < BATCHES; i++) {
         char path[FILE_PATH_MAX];
-        if (!join(path, dir, file_names[i])) continue;
+        if (!task_join(path, dir, file_names[i])) continue;
         FileMap map;
         if (!file_map(&map, path, err)) return false;
-        bool ok = map.size <= FILE_MAX ? read_batch(&batches[i], path, map.data, map.size, err)
-                                       : too_large(path, map.size, err);
+        bool ok = file_fits(path, map.size, FILE_MAX, err) &&
+                  read_batch(&batches[i], path, map.data, map.size, err);
         file_unmap(&map);
         if (!ok) return false;
     }
     return true;
 }
 
-/* Which batch an archive's entry is, whatever its folder; -1 for the other files. */
-static int batch_of(const char *name) {
-    const char *slash = strrchr(name, '/');
-    for (int i = 0; i < BATCHES; i++)
-        if (strcmp(slash ? slash + 1 : name, file_names[i]) == 0) return i;
-    return -1;
-}
-
-static bool read_entry(Batch *b, Tar *tar, const TarEntry *entry, const char *archive, Err *err) {
-    char path[512];
-    snprintf(path, sizeof path, "%.250s: %.250s", archive, entry->name);
-    if (b->records) return err_set(err, EX_DATAERR, "%s: is in the archive twice", path);
-    if (entry->size > FILE_MAX) return too_large(path, entry->size, err);
-    unsigned char *bytes = mem_alloc((size_t)entry->size, 1);
-    size_t got;
-    bool ok = tar_read(tar, bytes, (size_t)entry->size, &got, err) &&
-              read_batch(b, path, bytes, got, err);
+/* An archive's file is one by its name, whatever its folder. */
+static bool read_entry(void *batches, Tar *tar, const TarEntry *entry, Err *err) {
+    const char *slash = strrchr(entry->name, '/'), *name = slash ? slash + 1 : entry->name;
+    int i = 0;
+    while (i < BATCHES && strcmp(name, file_names[i]) != 0) i++;
+    if (i == BATCHES) return true;
+    Batch *b = (Batch *)batches + i;
+    if (b->records) return err_set(err, EX_DATAERR, "%s: is in the archive twice", entry->title);
+    unsigned char *bytes = tar_bytes(tar, entry, FILE_MAX, err);
+    bool ok = bytes && read_batch(b, entry->title, bytes, (size_t)entry->size, err);
     mem_free(bytes);
-    return ok;
-}
-
-static bool read_archive(Batch *batches, const char *archive, Err *err) {
-    Tar *tar = tar_open(archive, archive_limits, err);
-    if (!tar) return false;
-    TarEntry entry;
-    bool ok;
-    while ((ok = tar_next(tar, &entry, err)) && entry.name) {
-        int i = batch_of(entry.name);
-        if (i >= 0 && !(ok = read_entry(&batches[i], tar, &entry, archive, err))) break;
-    }
-    tar_close(tar);
     return ok;
 }
 
 /* Where under `from` the files are: a folder of them, one that holds their folder or the archive,
  * or the archive. */
-static bool locate(char buf[FILE_PATH_MAX], const char *from) {
-    char probe[FILE_PATH_MAX];
+static bool locate(char *place, const char *from) {
+    static const char *const here[] = {NULL};
     for (int i = 0; i < BATCHES; i++)
-        if (join(probe, from, file_names[i]))
-            return snprintf(buf, FILE_PATH_MAX, "%s", from) < FILE_PATH_MAX;
-    return join(buf, from, FOLDER) || join(buf, from, ARCHIVE);
+        if (task_locate(place, from, here, file_names[i])) return true;
+    return task_join(place, from, FOLDER) || task_join(place, from, ARCHIVE);
 }
 
-static bool read_all(Batch *batches, const char *from, Err *err) {
+static bool read_all(const Task *t, Batch *batches, const char *from, Err *err) {
     char place[FILE_PATH_MAX];
-    if (!file_exists(from)) return err_set(err, EX_NOINPUT, "%s: no such file or directory", from);
-    if (!file_is_dir(from))
-        snprintf(place, sizeof place, "%s", from);
-    else if (!locate(place, from))
-        return err_set(err, EX_NOINPUT, "%s: holds no %s, %s or %s: fetch " URL, from,
-                       file_names[0], FOLDER, ARCHIVE);
+    if (!task_place(t, place, from, err)) return false;
     bool ok = file_is_dir(place) ? read_directory(batches, place, err)
-                                 : read_archive(batches, place, err);
+                                 : tar_each(place, archive_limits, read_entry, batches, err);
     if (!ok) return false;
     for (int i = 0; i < BATCHES; i++)
         if (!batches[i].records)
             return err_set(err, EX_NOINPUT,
                            "%s: %s is missing: expected data_batch_1.bin to data_batch_5.bin and "
-                           "test_batch.bin, as "
-                           "in " URL,
+                           "test_batch.bin, as in " URL,
                            place, file_names[i]);
     return true;
 }
 
-static void add_images(DatasetWriter *const w[SPLITS], const Batch *b, const unsigned char *held,
-                       int other) {
-    int ids[PIXELS];
+/* split: of each image; NULL: all are of test. */
+static void add_images(DatasetWriter *const w[SPLITS], const Batch *b, const unsigned char *split) {
     for (int i = 0; i < b->count; i++) {
         const unsigned char *record = b->records + (size_t)i * GREY;
-        for (int p = 0; p < PIXELS; p++) ids[p] = record[1 + p];
-        DatasetWriter *to = w[held && held[i] ? SPLIT_VAL : other];
-        dataset_add_example(to, record[0], dataset_add_document(to, ids, PIXELS), -1);
+        DatasetWriter *to = w[split ? split[i] : SPLIT_TEST];
+        dataset_add_example(to, record[0], dataset_add_bytes(to, record + 1, PIXELS, 0), -1);
     }
 }
 
-/* 1 for the n / HELD_OUT training images that become validation. */
-static unsigned char *choose_held(int n, uint64_t seed) {
-    unsigned char *held = mem_alloc((size_t)n, 1);
-    int *perm = mem_alloc((size_t)n, sizeof *perm);
-    rng_permutation(perm, n, rng_fold_name(rng_key(seed), "image.holdout"));
-    for (int i = 0; i < n / HELD_OUT; i++) held[perm[i]] = 1;
-    mem_free(perm);
-    return held;
-}
-
-static bool write_splits(const Batch *batches, const TaskRequest *r, Err *err) {
+static bool write_splits(const Task *t, const Batch *batches, const TaskRequest *r, Err *err) {
     int n = 0;
     for (int i = 0; i < TEST; i++) n += batches[i].count;
     if (n < HELD_OUT)
         return err_set(err, EX_DATAERR, "%s: %d training images, expected at least %d", r->from, n,
                        HELD_OUT);
-    char source[128];
-    snprintf(source, sizeof source,
-             "CIFAR-10 binary version, grey; one training image in %d held out by seed %" PRIu64,
-             HELD_OUT, r->seed);
     DatasetWriter *w[SPLITS];
-    for (int s = 0; s < SPLITS; s++)
-        w[s] = dataset_writer("image", split_names[s], source, 256, CLASSES, false);
-    unsigned char *held = choose_held(n, r->seed);
+    task_writers(
+        w, t, "CIFAR-10 binary version, grey; one training image in %d held out by seed %" PRIu64,
+        HELD_OUT, r->seed);
+    unsigned char *split = task_deal(n, n / HELD_OUT, 0, r->seed, "image.holdout");
     for (int i = 0, at = 0; i < TEST; at += batches[i++].count)
-        add_images(w, &batches[i], held + at, SPLIT_TRAIN);
-    add_images(w, &batches[TEST], NULL, SPLIT_TEST);
-    bool ok = dataset_write_splits(w, r->out, err);
-    for (int s = 0; s < SPLITS; s++) dataset_writer_free(w[s]);
-    mem_free(held);
-    return ok;
+        add_images(w, &batches[i], split + at);
+    add_images(w, &batches[TEST], NULL);
+    mem_free(split);
+    return task_finish(w, true, r->out, err);
 }
 
-static bool import(const TaskRequest *r, Err *err) {
+static bool import(const Task *t, const TaskRequest *r, Err *err) {
     Batch batches[BATCHES] = {0};
-    bool ok = read_all(batches, r->from, err) && write_splits(batches, r, err);
+    bool ok = read_all(t, batches, r->from, err) && write_splits(t, batches, r, err);
     for (int i = 0; i < BATCHES; i++) mem_free(batches[i].records);
     return ok;
-}
-
-static bool recognise(const char *dir) {
-    char place[FILE_PATH_MAX];
-    return locate(place, dir);
-}
-
-static void print(const int *tokens, int length, int label) {
-    printf("%s (label %d)\n", class_names[label], label);
-    picture_print(tokens, SIDE, length / SIDE);
 }
 
 const Task task_image = {
@@ -286,6 +219,7 @@ const Task task_image = {
     .tokens = TOKENS_PIXELS,
     .labels = class_names,
     .import = import,
-    .recognise = recognise,
-    .print = print,
+    .locate = locate,
+    .holds = "data_batch_1.bin, " FOLDER " or " ARCHIVE ": fetch " URL,
+    .unpacks = true,
 };

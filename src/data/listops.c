@@ -13,18 +13,18 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/lanes.h"
 #include "core/log.h"
-#include "core/rng.h"
-#include "data/dataset.h"
+#include "data/hashmap.h"
 #include "data/listops_tsv.h"
 
-enum { MAX_ARGS = 10, LANES = 64, PER_LANE = 1024, TRAIN = 96000, VAL = 2000, TEST = 2000 };
+#define URL "https://storage.googleapis.com/long-range-arena/lra_release.gz"
 
-static int grow(uint8_t out[LISTOPS_LONGEST], RngKey key, uint64_t index) {
+enum { MAX_ARGS = 10, LANES = 64, PER_LANE = 1024 };
+
+int listops_candidate(uint8_t out[LISTOPS_LONGEST], RngKey key, uint64_t index) {
     const uint32_t quarter = 1u << 30;
     RngStream s = rng_stream(key, index);           /* in the order of the tree's tokens */
     int missing[LISTOPS_NESTING], depth = 0, n = 0; /* missing: arguments of each open operator */
@@ -46,12 +46,6 @@ static int grow(uint8_t out[LISTOPS_LONGEST], RngKey key, uint64_t index) {
     return n >= LISTOPS_SHORTEST ? n : 0;
 }
 
-static RngKey generator_key(uint64_t seed) { return rng_fold_name(rng_key(seed), "listops"); }
-
-int listops_candidate(uint8_t out[LISTOPS_LONGEST], uint64_t seed, uint64_t index) {
-    return grow(out, generator_key(seed), index);
-}
-
 /* What one lane kept of its candidates. */
 typedef struct Crop {
     uint8_t *tokens; /* end to end */
@@ -67,14 +61,6 @@ typedef struct Round {
     Crop *crops;
 } Round;
 
-/* FNV-1a. Two of the kept expressions share 64 bits with a chance below 1e-8; they would count as
- * equal. */
-static uint64_t hash_bytes(const uint8_t *p, int n) {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (int i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001b3u;
-    return h;
-}
-
 static void keep(Crop *c, const uint8_t *tokens, int n) {
     int ids[LISTOPS_LONGEST];
     if (c->used + (size_t)n > c->cap) {
@@ -86,7 +72,7 @@ static void keep(Crop *c, const uint8_t *tokens, int n) {
     for (int i = 0; i < n; i++) ids[i] = tokens[i];
     c->length[c->count] = n;
     c->value[c->count] = listops_value(ids, n);
-    c->hash[c->count++] = hash_bytes(tokens, n);
+    c->hash[c->count++] = hash_bytes(tokens, (size_t)n);
 }
 
 static void grow_lane(void *ctx, int lane, int thread) {
@@ -97,60 +83,34 @@ static void grow_lane(void *ctx, int lane, int thread) {
     c->used = 0;
     c->count = 0;
     for (uint64_t i = 0; i < PER_LANE; i++) {
-        int n = grow(tokens, r->key, r->first + (uint64_t)lane * PER_LANE + i);
+        int n = listops_candidate(tokens, r->key, r->first + (uint64_t)lane * PER_LANE + i);
         if (n > 0) keep(c, tokens, n);
     }
 }
 
-/* Hashes of what was kept: open addressing, at most half full; 0 marks an empty slot. */
-typedef struct Seen {
-    uint64_t *slot;
-    size_t mask;
-} Seen;
-
-static void seen_open(Seen *s, int most) {
-    size_t slots = 64;
-    while (slots < 2 * (size_t)most) slots *= 2;
-    s->slot = mem_alloc(slots, sizeof *s->slot);
-    s->mask = slots - 1;
-}
-
-/* False if it was there already. */
-static bool seen_add(Seen *s, uint64_t hash) {
-    if (hash == 0) hash = 1;
-    size_t i = (size_t)hash & s->mask;
-    while (s->slot[i] != 0 && s->slot[i] != hash) i = (i + 1) & s->mask;
-    if (s->slot[i] == hash) return false;
-    s->slot[i] = hash;
-    return true;
-}
-
 typedef struct Harvest {
+    const TaskRequest *r;
     DatasetWriter *w[SPLITS];
-    int first_val, first_train, total, done;
-    Seen seen;
+    int total, done;
+    HashMap seen;
     LogCount progress;
 } Harvest;
 
-static void take(Harvest *h, const uint8_t *tokens, int n, int value) {
-    int ids[LISTOPS_LONGEST];
-    int split = h->done < h->first_val     ? SPLIT_TEST
-                : h->done < h->first_train ? SPLIT_VAL
-                                           : SPLIT_TRAIN;
-    for (int i = 0; i < n; i++) ids[i] = tokens[i];
-    dataset_add_example(h->w[split], value, dataset_add_document(h->w[split], ids, n), -1);
-    h->done++;
-}
-
 static void take_crop(Harvest *h, const Crop *c) {
     const uint8_t *tokens = c->tokens;
-    for (int i = 0; i < c->count && h->done < h->total; tokens += c->length[i++])
-        if (seen_add(&h->seen, c->hash[i])) take(h, tokens, c->length[i], c->value[i]);
+    for (int i = 0; i < c->count && h->done < h->total; tokens += c->length[i++]) {
+        int *seen = hashmap_at(&h->seen, c->hash[i]);
+        if (*seen >= 0) continue;
+        *seen = h->done;
+        DatasetWriter *w = h->w[task_split(h->r, h->done++)];
+        const int document = dataset_add_bytes(w, tokens, (size_t)c->length[i], 0);
+        dataset_add_example(w, c->value[i], document, -1);
+    }
 }
 
 static void reap(Harvest *h, uint64_t seed) {
     Crop *crops = mem_alloc(LANES, sizeof *crops);
-    Round r = {.key = generator_key(seed), .crops = crops};
+    Round r = {.key = rng_fold_name(rng_key(seed), "listops"), .crops = crops};
     while (h->done < h->total) {
         /* One in twelve is kept, so this is about enough for what is missing. */
         int lanes = (h->total - h->done) / (PER_LANE / 12) + 1;
@@ -165,36 +125,15 @@ static void reap(Harvest *h, uint64_t seed) {
     mem_free(crops);
 }
 
-static bool generate(const TaskRequest *r, Err *err) {
-    int train = r->train ? r->train : TRAIN, val = r->val ? r->val : VAL,
-        test = r->test ? r->test : TEST;
-    const int64_t most = 100000000;
-    if ((int64_t)train + val + test > most)
-        return err_set(err, EX_USAGE,
-                       "listops: %" PRId64 " examples in all, expected at most %" PRId64,
-                       (int64_t)train + val + test, most);
-    Harvest h = {.first_val = test,
-                 .first_train = test + val,
-                 .total = test + val + train,
+static bool generate(const Task *t, const TaskRequest *r, Err *err) {
+    Harvest h = {.r = r,
+                 .total = r->test + r->val + r->train,
                  .progress = log_count_start("listops", "expressions")};
-    char source[128];
-    snprintf(source, sizeof source, "generated by the rules of LRA's listops.py, seed %" PRIu64,
-             r->seed);
-    for (int s = 0; s < SPLITS; s++)
-        h.w[s] = dataset_writer("listops", split_names[s], source, LISTOPS_VOCAB, LISTOPS_CLASSES,
-                                false);
-    seen_open(&h.seen, h.total);
+    task_writers(h.w, t, "generated by the rules of LRA's listops.py, seed %" PRIu64, r->seed);
     reap(&h, r->seed);
-    bool ok = dataset_write_splits(h.w, r->out, err);
-    for (int s = 0; s < SPLITS; s++) dataset_writer_free(h.w[s]);
-    mem_free(h.seen.slot);
+    hashmap_free(&h.seen);
     const char *tsv = task_setting(r, "tsv");
-    return ok && (!tsv || listops_export(r->out, tsv, err));
-}
-
-static void print(const int *tokens, int length, int label) {
-    for (int i = 0; i < length; i++) printf("%s ", listops_words[tokens[i]]);
-    printf("= %d\n", label);
+    return task_finish(h.w, true, r->out, err) && (!tsv || listops_export(r->out, tsv, err));
 }
 
 static bool check(const int *tokens, int length, int label, Err *err) {
@@ -217,15 +156,16 @@ const Task task_listops = {
     .classes = LISTOPS_CLASSES,
     .per_example = 1,
     .max_length = 2000,
-    .official = {TRAIN, VAL, TEST},
+    .official = {96000, 2000, 2000},
     .source = "basic_train.tsv, basic_val.tsv and basic_test.tsv of the Long Range Arena's release",
     .archive = "lra_release/lra_release/listops-1000",
-    .url = "https://storage.googleapis.com/long-range-arena/lra_release.gz",
+    .url = URL,
+    .most = 100000000,
     .options = options,
     .words = listops_words,
     .import = listops_import,
     .generate = generate,
-    .recognise = listops_recognise,
-    .print = print,
+    .locate = listops_locate,
+    .holds = LISTOPS_TRAIN "; it is in the folder listops-1000 of " URL,
     .check = check,
 };

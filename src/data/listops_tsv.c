@@ -8,9 +8,7 @@
 #include "data/listops_value.h"
 #include "io/lines.h"
 
-#define URL "https://storage.googleapis.com/long-range-arena/lra_release.gz"
-
-static const char *const files[SPLITS] = {"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"};
+static const char *const files[SPLITS] = {LISTOPS_TRAIN, "basic_val.tsv", "basic_test.tsv"};
 static const char *const folders[] = {"listops-1000", "lra_release/listops-1000",
                                       "lra_release/lra_release/listops-1000", NULL};
 static const char header[] = "Source\tTarget";
@@ -97,25 +95,16 @@ static bool read_all(DatasetWriter *const w[SPLITS], const char *dir, Err *err) 
     return ok;
 }
 
-bool listops_import(const TaskRequest *r, Err *err) {
+bool listops_import(const Task *t, const TaskRequest *r, Err *err) {
     char dir[FILE_PATH_MAX];
-    if (!file_exists(r->from))
-        return err_set(err, EX_NOINPUT, "%s: no such file or directory", r->from);
-    if (!task_locate(dir, r->from, folders, files[SPLIT_TRAIN]))
-        return err_set(err, EX_NOINPUT, "%s: holds no %s; it is in the folder listops-1000 of " URL,
-                       r->from, files[SPLIT_TRAIN]);
+    if (!task_place(t, dir, r->from, err)) return false;
     DatasetWriter *w[SPLITS];
-    for (int s = 0; s < SPLITS; s++)
-        w[s] = dataset_writer("listops", split_names[s], "the Long Range Arena's listops-1000",
-                              LISTOPS_VOCAB, LISTOPS_CLASSES, false);
-    bool ok = read_all(w, dir, err) && dataset_write_splits(w, r->out, err);
-    for (int s = 0; s < SPLITS; s++) dataset_writer_free(w[s]);
-    return ok;
+    task_writers(w, t, "the Long Range Arena's listops-1000");
+    return task_finish(w, read_all(w, dir, err), r->out, err);
 }
 
-bool listops_recognise(const char *dir) {
-    char place[FILE_PATH_MAX];
-    return task_locate(place, dir, folders, files[SPLIT_TRAIN]);
+bool listops_locate(char *place, const char *from) {
+    return task_locate(place, from, folders, LISTOPS_TRAIN);
 }
 
 /* ---- writing ---- */

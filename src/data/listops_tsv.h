@@ -9,9 +9,11 @@
 
 #include "data/task.h"
 
+#define LISTOPS_TRAIN "basic_train.tsv"
+
 /* The members of the task's row. */
-bool listops_import(const TaskRequest *r, Err *err);
-bool listops_recognise(const char *dir);
+bool listops_import(const Task *t, const TaskRequest *r, Err *err);
+bool listops_locate(char *place, const char *from);
 
 /* Writes the three files into `to` from the prepared splits in `dir`. */
 bool listops_export(const char *dir, const char *to, Err *err);

@@ -1,14 +1,15 @@
 #include "data/pathfinder_tree.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "data/task.h"
 #include "io/npy.h"
 #include "io/png.h"
 #include "io/tar.h"
+#include "io/text.h"
 
 enum {
     NUMBER_MAX = 1000000000,
@@ -29,19 +30,23 @@ typedef struct Page {
     size_t size;
 } Page;
 
-/* A sample's name, and where in the metadata it is. */
-typedef struct Named {
-    int batch, number, index;
-} Named;
+typedef struct Pages {
+    Page *page;
+    int n;
+    size_t bytes;
+    char *root[ROOTS_MAX]; /* folders of an archive that hold some: "" or ending with '/' */
+    int nroots;
+} Pages;
 
 struct Tree {
     char place[FILE_PATH_MAX]; /* the directory, or the archive */
     int side;
     TreeSample *samples;
     int n, cap;
-    Named *by_name;        /* sorted */
+    TreeSample **by_name;  /* sorted */
     unsigned char *pixels; /* of an archive's images; NULL for a directory */
     char *state;           /* of an archive's images: MISSING, ... */
+    const char *root;      /* the archive's folder that is read */
 };
 enum { MISSING, THERE, EMPTY };
 
@@ -123,14 +128,9 @@ static bool read_lines(Tree *t, const char *name, const unsigned char *bytes, si
     return true;
 }
 
-static bool too_large(const char *name, uint64_t size, Err *err) {
-    return err_set(err, EX_DATAERR, "%s: %" PRIu64 " bytes, expected at most %d", name, size,
-                   METADATA_MAX);
-}
-
 static bool read_metadata(Tree *t, const char *name, const unsigned char *bytes, size_t size,
                           Err *err) {
-    if (size > METADATA_MAX) return too_large(name, size, err);
+    if (!file_fits(name, size, METADATA_MAX, err)) return false;
     return npy_is(bytes, size) ? read_table(t, name, bytes, size, err)
                                : read_lines(t, name, bytes, size, err);
 }
@@ -140,15 +140,17 @@ static int compare_pages(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void add_page(Page **pages, int *n, Page page) {
-    *pages = mem_grow(*pages, (size_t)*n + 1, sizeof **pages);
-    (*pages)[(*n)++] = page;
+static void add_page(Pages *p, Page page) {
+    p->page = mem_grow(p->page, (size_t)p->n + 1, sizeof *p->page);
+    p->page[p->n++] = page;
 }
+
+static void sort_pages(Pages *p) { qsort(p->page, (size_t)p->n, sizeof *p->page, compare_pages); }
 
 /* ---- the order of names ---- */
 
 static int compare_names(const void *a, const void *b) {
-    const Named *x = a, *y = b;
+    const TreeSample *x = *(TreeSample *const *)a, *y = *(TreeSample *const *)b;
     return x->batch != y->batch ? (x->batch > y->batch) - (x->batch < y->batch)
                                 : (x->number > y->number) - (x->number < y->number);
 }
@@ -156,71 +158,64 @@ static int compare_names(const void *a, const void *b) {
 static bool sort_names(Tree *t, Err *err) {
     if (t->n == 0) return err_set(err, EX_DATAERR, "%s: its metadata names no image", t->place);
     t->by_name = mem_alloc((size_t)t->n, sizeof *t->by_name);
-    for (int i = 0; i < t->n; i++)
-        t->by_name[i] = (Named){t->samples[i].batch, t->samples[i].number, i};
+    for (int i = 0; i < t->n; i++) t->by_name[i] = &t->samples[i];
     qsort(t->by_name, (size_t)t->n, sizeof *t->by_name, compare_names);
     for (int i = 1; i < t->n; i++) {
-        const Named *s = &t->by_name[i];
-        if (compare_names(s - 1, s) == 0)
+        if (compare_names(&t->by_name[i - 1], &t->by_name[i]) == 0)
             return err_set(err, EX_DATAERR, "%s: metadata names imgs/%d/sample_%d.png twice",
-                           t->place, s->batch, s->number);
+                           t->place, t->by_name[i]->batch, t->by_name[i]->number);
     }
     return true;
 }
 
 /* -1 where metadata does not name it. */
 static int find_sample(const Tree *t, int batch, int number) {
-    const Named want = {batch, number, 0};
-    const Named *at = bsearch(&want, t->by_name, (size_t)t->n, sizeof want, compare_names);
-    return at ? at->index : -1;
+    const TreeSample want = {.batch = batch, .number = number}, *key = &want;
+    TreeSample **at = bsearch(&key, t->by_name, (size_t)t->n, sizeof *at, compare_names);
+    return at ? (int)(*at - t->samples) : -1;
 }
 
 /* ---- a directory ---- */
 
 static bool is_tree(const char *dir) {
     char path[FILE_PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s/imgs", dir);
-    if (n >= FILE_PATH_MAX || !file_is_dir(path)) return false;
-    n = snprintf(path, sizeof path, "%s/metadata", dir);
-    return n < FILE_PATH_MAX && file_is_dir(path);
+    return task_join(path, dir, "imgs") && file_is_dir(path) && task_join(path, dir, "metadata") &&
+           file_is_dir(path);
 }
 
-bool tree_locate(char buf[FILE_PATH_MAX], const char *from) {
-    int n = snprintf(buf, FILE_PATH_MAX, "%s", from);
-    if (n < FILE_PATH_MAX && is_tree(buf)) return true;
-    n = snprintf(buf, FILE_PATH_MAX, "%s/" PATHFINDER_HARD, from);
-    return n < FILE_PATH_MAX && is_tree(buf);
+bool tree_locate(char *place, const char *from) {
+    snprintf(place, FILE_PATH_MAX, "%s", from);
+    return is_tree(place) || (task_join(place, from, PATHFINDER_HARD) && is_tree(place));
 }
 
-static bool list_pages(const char *place, Page **pages, int *n, Err *err) {
+static bool list_pages(Pages *p, const char *place, Err *err) {
     char path[FILE_PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/metadata", place);
     DIR *d = opendir(path);
     if (!d) return err_set(err, EX_NOINPUT, "%s: cannot be read", path);
     for (struct dirent *e; (e = readdir(d));) {
         int batch = number_in(e->d_name, "", ".npy");
-        if (batch >= 0) add_page(pages, n, (Page){.batch = batch});
+        if (batch >= 0) add_page(p, (Page){.batch = batch});
     }
     closedir(d);
-    if (*n == 0) return err_set(err, EX_NOINPUT, "%s: holds no <number>.npy", path);
-    qsort(*pages, (size_t)*n, sizeof **pages, compare_pages);
+    if (p->n == 0) return err_set(err, EX_NOINPUT, "%s: holds no <number>.npy", path);
+    sort_pages(p);
     return true;
 }
 
 static bool read_directory(Tree *t, Err *err) {
-    Page *pages = NULL;
-    int n = 0;
-    bool ok = list_pages(t->place, &pages, &n, err);
-    for (int i = 0; ok && i < n; i++) {
+    Pages p = {0};
+    bool ok = list_pages(&p, t->place, err);
+    for (int i = 0; ok && i < p.n; i++) {
         char path[FILE_PATH_MAX + 64];
         FileMap map;
-        snprintf(path, sizeof path, "%s/metadata/%d.npy", t->place, pages[i].batch);
+        snprintf(path, sizeof path, "%s/metadata/%d.npy", t->place, p.page[i].batch);
         ok = file_map(&map, path, err);
         if (ok) ok = read_metadata(t, path, map.data, map.size, err);
         file_unmap(&map);
     }
-    mem_free(pages);
-    return ok;
+    mem_free(p.page);
+    return ok && sort_names(t, err);
 }
 
 static bool read_image(const Tree *t, int i, unsigned char *pixels, bool *empty, Err *err) {
@@ -246,64 +241,39 @@ static int cut_root(const char *name, const char *what) {
     return at ? (int)(at - name) : -1;
 }
 
-typedef struct Roots {
-    char *name[ROOTS_MAX]; /* folders in the archive that hold metadata: "" or ending with '/' */
-    int n;
-} Roots;
-
-static int add_root(Roots *roots, const char *name, int length) {
-    int i = 0;
-    while (i < roots->n &&
-           (strncmp(roots->name[i], name, (size_t)length) != 0 || roots->name[i][length] != '\0'))
-        i++;
-    if (i < roots->n || i == ROOTS_MAX) return i < roots->n ? i : -1;
-    roots->name[i] = mem_strdup(name);
-    roots->name[i][length] = '\0';
-    return roots->n++;
+/* The number of the root that a name begins with; -1: there are too many. */
+static int add_root(Pages *p, const char *name, int length) {
+    for (int i = 0; i < p->nroots; i++)
+        if (strncmp(p->root[i], name, (size_t)length) == 0 && p->root[i][length] == '\0') return i;
+    if (p->nroots == ROOTS_MAX) return -1;
+    p->root[p->nroots] = text_format("%.*s", length, name);
+    return p->nroots++;
 }
 
-/* `room` is what all pages may still take. */
-static bool read_page(Tar *tar, const TarEntry *entry, const char *place, uint64_t *room,
-                      Page *page, Err *err) {
-    char name[FILE_PATH_MAX + 256];
-    snprintf(name, sizeof name, "%s: %.200s", place, entry->name);
-    if (entry->size > METADATA_MAX) return too_large(name, entry->size, err);
-    if (entry->size > *room)
-        return err_set(err, EX_DATAERR, "%s: with it the metadata have more than %d bytes", name,
-                       METADATA_ALL);
-    *room -= entry->size;
-    page->bytes = mem_alloc((size_t)entry->size + 1, 1);
-    if (tar_read(tar, page->bytes, (size_t)entry->size, &page->size, err)) return true;
-    mem_free(page->bytes);
-    return false;
-}
-
-static bool collect_pages(const Tree *t, Roots *roots, Page **pages, int *n, Err *err) {
-    Tar *tar = tar_open(t->place, archive_limits, err);
-    if (!tar) return false;
-    TarEntry entry;
-    uint64_t room = METADATA_ALL;
-    bool ok;
-    while ((ok = tar_next(tar, &entry, err)) && entry.name) {
-        int cut = cut_root(entry.name, "metadata/");
-        Page page = {.batch = cut < 0 ? -1 : number_in(entry.name + cut, "metadata/", ".npy")};
-        if (page.batch < 0 || (page.root = add_root(roots, entry.name, cut)) < 0) continue;
-        if (!(ok = read_page(tar, &entry, t->place, &room, &page, err))) break;
-        add_page(pages, n, page);
-    }
-    tar_close(tar);
-    return ok;
+static bool collect_page(void *pages, Tar *tar, const TarEntry *entry, Err *err) {
+    Pages *p = pages;
+    const int cut = cut_root(entry->name, "metadata/");
+    Page page = {.batch = cut < 0 ? -1 : number_in(entry->name + cut, "metadata/", ".npy")};
+    if (page.batch < 0 || (page.root = add_root(p, entry->name, cut)) < 0) return true;
+    page.size = (size_t)entry->size;
+    if (page.size <= METADATA_MAX && page.size > METADATA_ALL - p->bytes)
+        return err_set(err, EX_DATAERR, "%s: with it the metadata have more than %d bytes",
+                       entry->title, METADATA_ALL);
+    page.bytes = tar_bytes(tar, entry, METADATA_MAX, err);
+    if (!page.bytes) return false;
+    p->bytes += page.size;
+    add_page(p, page);
+    return true;
 }
 
 /* The root to read: the only one, or else the only one with this task's folders. */
-static int choose_root(const Tree *t, const Roots *roots, Err *err) {
+static int choose_root(const Tree *t, const Pages *p, Err *err) {
     char want[64];
     int found = -1, matches = 0;
-    if (roots->n == 1) return 0;
+    if (p->nroots == 1) return 0;
     snprintf(want, sizeof want, "pathfinder%d/" PATHFINDER_HARD "/", t->side);
-    for (int i = 0; i < roots->n; i++) {
-        size_t have = strlen(roots->name[i]), need = strlen(want);
-        if (have < need || strcmp(roots->name[i] + have - need, want) != 0) continue;
+    for (int i = 0; i < p->nroots; i++) {
+        if (!text_ends(p->root[i], want)) continue;
         found = i;
         matches++;
     }
@@ -311,26 +281,28 @@ static int choose_root(const Tree *t, const Roots *roots, Err *err) {
     err_set(err, EX_NOINPUT,
             "%s: %d folders in it have metadata, %d of them called %s: unpack the archive and "
             "import the right one",
-            t->place, roots->n, matches, want);
+            t->place, p->nroots, matches, want);
     return -1;
 }
 
-static bool parse_pages(Tree *t, Page *pages, int n, int root, Err *err) {
-    qsort(pages, (size_t)n, sizeof *pages, compare_pages);
-    for (int i = 0; i < n; i++) {
+static bool parse_pages(Tree *t, Pages *p, int root, Err *err) {
+    sort_pages(p);
+    for (int i = 0; i < p->n; i++) {
+        const Page *page = &p->page[i];
         char name[FILE_PATH_MAX + 64];
-        snprintf(name, sizeof name, "%s: metadata/%d.npy", t->place, pages[i].batch);
-        if (pages[i].root == root && !read_metadata(t, name, pages[i].bytes, pages[i].size, err))
+        snprintf(name, sizeof name, "%s: metadata/%d.npy", t->place, page->batch);
+        if (page->root == root && !read_metadata(t, name, page->bytes, page->size, err))
             return false;
     }
     return sort_names(t, err);
 }
 
 /* Which sample an entry of the archive is; -1 for others. */
-static int entry_sample(const Tree *t, const char *root, const char *name) {
+static int entry_sample(const Tree *t, const char *name) {
     char folder[TEXT_MAX];
     int cut = cut_root(name, "imgs/");
-    if (cut < 0 || (size_t)cut != strlen(root) || strncmp(name, root, (size_t)cut) != 0) return -1;
+    if (cut < 0 || (size_t)cut != strlen(t->root) || strncmp(name, t->root, (size_t)cut) != 0)
+        return -1;
     const char *slash = strrchr(name, '/');
     int length = (int)(slash - name) - cut;
     if (length >= TEXT_MAX) return -1;
@@ -339,71 +311,52 @@ static int entry_sample(const Tree *t, const char *root, const char *name) {
     return batch < 0 || number < 0 ? -1 : find_sample(t, batch, number);
 }
 
-static bool decode_entry(Tree *t, int i, Tar *tar, const TarEntry *entry, Err *err) {
-    char name[FILE_PATH_MAX + 256];
-    size_t pixels = (size_t)t->side * (size_t)t->side, most = 2 * pixels + (1 << 16), got;
-    snprintf(name, sizeof name, "%s: %.200s", t->place, entry->name);
-    if (t->state[i] != MISSING) return err_set(err, EX_DATAERR, "%s: is there twice", name);
+static bool decode_entry(void *tree, Tar *tar, const TarEntry *entry, Err *err) {
+    Tree *t = tree;
+    const size_t pixels = (size_t)t->side * (size_t)t->side;
+    const int i = entry_sample(t, entry->name);
+    if (i < 0) return true;
+    if (t->state[i] != MISSING) return err_set(err, EX_DATAERR, "%s: is there twice", entry->title);
     t->state[i] = entry->size ? THERE : EMPTY;
     if (entry->size == 0) return true;
-    if (entry->size > most)
-        return err_set(err, EX_DATAERR, "%s: %" PRIu64 " bytes, expected at most %zu", name,
-                       entry->size, most);
-    unsigned char *bytes = mem_alloc((size_t)entry->size, 1);
-    bool ok =
-        tar_read(tar, bytes, (size_t)entry->size, &got, err) &&
-        png_grey_decode(t->pixels + (size_t)i * pixels, t->side, t->side, bytes, got, name, err);
+    unsigned char *bytes = tar_bytes(tar, entry, 2 * pixels + (1 << 16), err);
+    bool ok = bytes && png_grey_decode(t->pixels + (size_t)i * pixels, t->side, t->side, bytes,
+                                       (size_t)entry->size, entry->title, err);
     mem_free(bytes);
     return ok;
 }
 
-static bool decode_archive(Tree *t, const char *root, Err *err) {
-    TarEntry entry;
-    bool ok;
-    t->pixels = mem_alloc((size_t)t->n, (size_t)t->side * (size_t)t->side);
-    t->state = mem_alloc((size_t)t->n, 1);
-    Tar *tar = tar_open(t->place, archive_limits, err);
-    if (!tar) return false;
-    while ((ok = tar_next(tar, &entry, err)) && entry.name) {
-        int i = entry_sample(t, root, entry.name);
-        if (i >= 0 && !(ok = decode_entry(t, i, tar, &entry, err))) break;
-    }
-    tar_close(tar);
-    return ok;
+static bool read_pages(Tree *t, Pages *p, Err *err) {
+    if (!tar_each(t->place, archive_limits, collect_page, p, err)) return false;
+    if (p->n == 0) return err_set(err, EX_NOINPUT, "%s: holds no metadata/<number>.npy", t->place);
+    const int root = choose_root(t, p, err);
+    if (root < 0) return false;
+    t->root = p->root[root];
+    return parse_pages(t, p, root, err);
 }
 
 /* Twice from end to end: metadata may stand behind the images it speaks of. */
 static bool read_archive(Tree *t, Err *err) {
-    Roots roots = {.n = 0};
-    Page *pages = NULL;
-    int n = 0, root = -1;
-    bool ok = collect_pages(t, &roots, &pages, &n, err);
-    if (ok && n == 0) ok = err_set(err, EX_NOINPUT, "%s: holds no metadata/<number>.npy", t->place);
-    if (ok) ok = (root = choose_root(t, &roots, err)) >= 0;
-    if (ok) ok = parse_pages(t, pages, n, root, err) && decode_archive(t, roots.name[root], err);
-    for (int i = 0; i < n; i++) mem_free(pages[i].bytes);
-    for (int i = 0; i < roots.n; i++) mem_free(roots.name[i]);
-    mem_free(pages);
+    Pages p = {0};
+    bool ok = read_pages(t, &p, err);
+    if (ok) {
+        t->pixels = mem_alloc((size_t)t->n, (size_t)t->side * (size_t)t->side);
+        t->state = mem_alloc((size_t)t->n, 1);
+        ok = tar_each(t->place, archive_limits, decode_entry, t, err);
+    }
+    for (int i = 0; i < p.n; i++) mem_free(p.page[i].bytes);
+    for (int i = 0; i < p.nroots; i++) mem_free(p.root[i]);
+    mem_free(p.page);
     return ok;
 }
 
 /* ---- both ---- */
 
-static bool read_tree(Tree *t, const char *from, Err *err) {
-    if (!file_exists(from)) return err_set(err, EX_NOINPUT, "%s: no such file or directory", from);
-    if (tree_locate(t->place, from)) return read_directory(t, err) && sort_names(t, err);
-    if (file_is_dir(from))
-        return err_set(err, EX_NOINPUT, "%s: holds no imgs and metadata, nor " PATHFINDER_HARD,
-                       from);
-    if (snprintf(t->place, sizeof t->place, "%s", from) >= (int)sizeof t->place)
-        return err_set(err, EX_NOINPUT, "%.80s...: the name is too long", from);
-    return read_archive(t, err);
-}
-
-Tree *tree_open(const char *from, int side, Err *err) {
+Tree *tree_open(const char *place, int side, Err *err) {
     Tree *t = mem_alloc(1, sizeof *t);
     t->side = side;
-    if (read_tree(t, from, err)) return t;
+    snprintf(t->place, sizeof t->place, "%s", place);
+    if (file_is_dir(place) ? read_directory(t, err) : read_archive(t, err)) return t;
     tree_close(t);
     return NULL;
 }

@@ -20,10 +20,12 @@ typedef struct TreeSample {
 
 typedef struct Tree Tree;
 
-/* Reads the metadata, batches in the order of their numbers. `from` is a directory with imgs and
- * metadata, one that holds such a directory called PATHFINDER_HARD, or an archive. In an archive
- * with several, pathfinder<side>/PATHFINDER_HARD is taken. */
-Tree *tree_open(const char *from, int side, Err *err);
+/* The directory with imgs and metadata: `from`, or PATHFINDER_HARD in it. */
+bool tree_locate(char *place, const char *from);
+
+/* Reads the metadata, batches in the order of their numbers, of such a directory or of an archive.
+ * In an archive with several, pathfinder<side>/PATHFINDER_HARD is taken. */
+Tree *tree_open(const char *place, int side, Err *err);
 void tree_close(Tree *t);
 int tree_count(const Tree *t);
 TreeSample tree_sample(const Tree *t, int i);
@@ -31,8 +33,5 @@ TreeSample tree_sample(const Tree *t, int i);
 /* An image's pixels (side,side). *empty: its file has no byte, as one in LRA's release has; then
  * there are none. */
 bool tree_pixels(Tree *t, int i, unsigned char *pixels, bool *empty, Err *err);
-
-/* The directory in which imgs and metadata are, at or under `from`. */
-bool tree_locate(char buf[FILE_PATH_MAX], const char *from);
 
 #endif

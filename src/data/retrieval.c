@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "data/bytes.h"
+#include "data/hashmap.h"
 #include "data/task.h"
 #include "io/lines.h"
 
@@ -26,67 +27,14 @@
 enum { CLASSES = 2, ID_MOST = 64, COLUMNS_IDS = 3, COLUMNS_TEXTS = 5 };
 
 static const char *const labels[CLASSES] = {"neither cites the other", "one cites the other"};
+#define TABLE "new_aan_pairs.train.tsv"
+#define LIST "new_aan_pairs.train.only_ids.tsv"
 static const char *const files[2][SPLITS] = {
-    {"new_aan_pairs.train.tsv", "new_aan_pairs.eval.tsv", "new_aan_pairs.test.tsv"},
-    {"new_aan_pairs.train.only_ids.tsv", "new_aan_pairs.eval.only_ids.tsv",
-     "new_aan_pairs.test.only_ids.tsv"},
+    {TABLE, "new_aan_pairs.eval.tsv", "new_aan_pairs.test.tsv"},
+    {LIST, "new_aan_pairs.eval.only_ids.tsv", "new_aan_pairs.test.only_ids.tsv"},
 };
 static const char *const folders[] = {"tsv_data", "lra_release/tsv_data",
                                       "lra_release/lra_release/tsv_data", NULL};
-
-/* From hashes to documents: open addressing, at most half full; 0 marks an empty slot. Two of
- * 50,000 papers share 64 bits with a chance of 1e-10; they would count as one. */
-typedef struct Map {
-    uint64_t *hash;
-    int *document;
-    size_t slots, used;
-} Map;
-
-static size_t map_slot(const Map *m, uint64_t hash) {
-    size_t i = (size_t)hash & (m->slots - 1);
-    while (m->hash[i] != 0 && m->hash[i] != hash) i = (i + 1) & (m->slots - 1);
-    return i;
-}
-
-static void map_free(Map *m) {
-    mem_free(m->hash);
-    mem_free(m->document);
-    *m = (Map){0};
-}
-
-static void map_grow(Map *m) {
-    Map bigger = {.slots = m->slots ? 2 * m->slots : 1024, .used = m->used};
-    bigger.hash = mem_alloc(bigger.slots, sizeof *bigger.hash);
-    bigger.document = mem_alloc(bigger.slots, sizeof *bigger.document);
-    for (size_t i = 0; i < m->slots; i++) {
-        if (m->hash[i] == 0) continue;
-        size_t to = map_slot(&bigger, m->hash[i]);
-        bigger.hash[to] = m->hash[i];
-        bigger.document[to] = m->document[i];
-    }
-    map_free(m);
-    *m = bigger;
-}
-
-/* The document of a hash, -1 for one that is new: then the caller sets it. */
-static int *map_find(Map *m, uint64_t hash) {
-    if (2 * m->used >= m->slots) map_grow(m);
-    if (hash == 0) hash = 1;
-    size_t i = map_slot(m, hash);
-    if (m->hash[i] == 0) {
-        m->hash[i] = hash;
-        m->document[i] = -1;
-        m->used++;
-    }
-    return &m->document[i];
-}
-
-/* FNV-1a. */
-static uint64_t hash_more(uint64_t h, Span s) {
-    for (size_t i = 0; i < s.size; i++) h = (h ^ (unsigned char)s.at[i]) * 0x100000001b3u;
-    return h;
-}
-static uint64_t hash_span(Span s) { return hash_more(0xcbf29ce484222325u, s); }
 
 /* A split that is being read. */
 typedef struct Reading {
@@ -94,8 +42,8 @@ typedef struct Reading {
     const char *dir;
     bool texts; /* in the lines */
     DatasetWriter *w;
-    Map ids, papers; /* by id; by id and text */
-    int apart;       /* documents whose id had another text before */
+    HashMap ids, papers; /* documents by id; by id and text */
+    int apart;           /* documents whose id had another text before */
 } Reading;
 
 static bool refuse(const Reading *r, Err *err, const char *what, Span got) {
@@ -119,19 +67,14 @@ static bool check_id(const Reading *r, Span id, Err *err) {
 }
 
 static bool add_file(Reading *r, Span id, int *document, Err *err) {
-    char path[FILE_PATH_MAX];
+    char name[sizeof TEXTS "/.txt" + ID_MOST], path[FILE_PATH_MAX];
     FileMap map;
-    int n = snprintf(path, sizeof path, "%s/" TEXTS "/%.*s.txt", r->dir, (int)id.size, id.at);
-    if (n >= FILE_PATH_MAX)
-        return err_set(err, EX_USAGE, "%.80s...: this name is longer than %d bytes", r->dir,
-                       FILE_PATH_MAX);
+    snprintf(name, sizeof name, TEXTS "/%.*s.txt", (int)id.size, id.at);
+    if (!dataset_file(path, r->dir, name, err)) return false;
     if (!file_map(&map, path, err))
         return err_set(err, err->code, "%s: line %d: %s", r->lines.path, r->lines.line, err->text);
-    bool ok = map.size <= LINE_MOST;
-    if (ok)
-        *document = bytes_add(r->w, map.data, map.size);
-    else
-        err_set(err, EX_DATAERR, "%s: %zu bytes, expected at most %d", path, map.size, LINE_MOST);
+    const bool ok = file_fits(path, map.size, LINE_MOST, err);
+    if (ok) *document = dataset_add_bytes(r->w, map.data, map.size, 1);
     file_unmap(&map);
     return ok;
 }
@@ -139,14 +82,14 @@ static bool add_file(Reading *r, Span id, int *document, Err *err) {
 /* `text` is of no interest where texts are in files. */
 static bool find_document(Reading *r, Span id, Span text, int *document, Err *err) {
     if (!check_id(r, id, err)) return false;
-    int *known = map_find(&r->ids, hash_span(id));
+    int *known = hashmap_at(&r->ids, hash_bytes(id.at, id.size));
     if (r->texts) {
         if (text.size == 0) return refuse(r, err, "an empty text of a paper", id);
-        const Span tab = {"\t", 1};
-        int *paper = map_find(&r->papers, hash_more(hash_more(hash_span(id), tab), text));
+        const uint64_t both = hash_more(hash_bytes(id.at, id.size), "\t", 1);
+        int *paper = hashmap_at(&r->papers, hash_more(both, text.at, text.size));
         if (*paper < 0) {
             r->apart += *known >= 0;
-            *paper = bytes_add(r->w, text.at, text.size);
+            *paper = dataset_add_bytes(r->w, text.at, text.size, 1);
         }
         *known = *paper;
     } else if (*known < 0 && !add_file(r, id, known, err)) {
@@ -184,10 +127,8 @@ static bool read_split(Reading *r, const char *path, Err *err) {
     return ok;
 }
 
-/* Where the files lie, and whether they are those with texts. */
-static bool locate(char *buf, const char *from, bool *texts) {
-    *texts = task_locate(buf, from, folders, files[0][SPLIT_TRAIN]);
-    return *texts || task_locate(buf, from, folders, files[1][SPLIT_TRAIN]);
+static bool locate(char *place, const char *from) {
+    return task_locate(place, from, folders, TABLE) || task_locate(place, from, folders, LIST);
 }
 
 static bool read_all(DatasetWriter *const w[SPLITS], const char *dir, bool texts, Err *err) {
@@ -196,41 +137,20 @@ static bool read_all(DatasetWriter *const w[SPLITS], const char *dir, bool texts
         char path[FILE_PATH_MAX];
         Reading r = {.dir = dir, .texts = texts, .w = w[s]};
         ok = dataset_file(path, dir, files[texts ? 0 : 1][s], err) && read_split(&r, path, err);
-        map_free(&r.ids);
-        map_free(&r.papers);
+        hashmap_free(&r.ids);
+        hashmap_free(&r.papers);
     }
     return ok;
 }
 
-static bool import(const TaskRequest *r, Err *err) {
-    char dir[FILE_PATH_MAX], source[128];
-    bool texts;
-    if (!file_exists(r->from))
-        return err_set(err, EX_NOINPUT, "%s: no such file or directory", r->from);
-    if (!locate(dir, r->from, &texts))
-        return err_set(err, EX_NOINPUT,
-                       "%s: holds no %s, nor %s with " TEXTS
-                       "; they are the folder tsv_data of " URL,
-                       r->from, files[0][0], files[1][0]);
-    snprintf(source, sizeof source, "ACL Anthology Network, the Long Range Arena's pairs; %s",
-             texts ? "its texts" : "texts from " TEXTS);
+static bool import(const Task *t, const TaskRequest *r, Err *err) {
+    char dir[FILE_PATH_MAX], table[FILE_PATH_MAX];
+    if (!task_place(t, dir, r->from, err)) return false;
+    const bool texts = task_join(table, dir, TABLE);
     DatasetWriter *w[SPLITS];
-    for (int s = 0; s < SPLITS; s++)
-        w[s] = dataset_writer("retrieval", split_names[s], source, BYTES_VOCAB, CLASSES, true);
-    bool ok = read_all(w, dir, texts, err) && dataset_write_splits(w, r->out, err);
-    for (int s = 0; s < SPLITS; s++) dataset_writer_free(w[s]);
-    return ok;
-}
-
-static bool recognise(const char *dir) {
-    char place[FILE_PATH_MAX];
-    bool texts;
-    return locate(place, dir, &texts);
-}
-
-static void print(const int *tokens, int length, int label) {
-    bytes_print(tokens, length);
-    if (label >= 0) printf("= %s (label %d)\n", labels[label], label);
+    task_writers(w, t, "ACL Anthology Network, the Long Range Arena's pairs; %s",
+                 texts ? "its texts" : "texts from " TEXTS);
+    return task_finish(w, read_all(w, dir, texts, err), r->out, err);
 }
 
 const Task task_retrieval = {
@@ -249,6 +169,6 @@ const Task task_retrieval = {
     .tokens = TOKENS_BYTES,
     .labels = labels,
     .import = import,
-    .recognise = recognise,
-    .print = print,
+    .locate = locate,
+    .holds = TABLE ", nor " LIST " with " TEXTS "; they are the folder tsv_data of " URL,
 };

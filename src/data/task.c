@@ -1,6 +1,8 @@
 #include "data/task.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,8 @@
 #include <unistd.h>
 
 #include "core/log.h"
-#include "data/dataset.h"
+#include "core/mem.h"
+#include "core/rng.h"
 
 extern const Task task_custom, task_image, task_listops, task_pathfinder, task_pathx,
     task_retrieval, task_text;
@@ -32,16 +35,6 @@ const Task *task_find(const char *name) {
 bool task_fits(const Task *task, int vocab, int classes, int per_example) {
     return task->vocab == 0 ||
            (task->vocab == vocab && task->classes == classes && task->per_example == per_example);
-}
-
-bool task_locate(char *buf, const char *from, const char *const *folders, const char *name) {
-    char probe[FILE_PATH_MAX];
-    for (const char *folder = ""; folder; folder = *folders++) {
-        int n = snprintf(buf, FILE_PATH_MAX, "%s%s%s", from, *folder ? "/" : "", folder);
-        int m = snprintf(probe, sizeof probe, "%s/%s", buf, name);
-        if (n < FILE_PATH_MAX && m < FILE_PATH_MAX && file_exists(probe)) return true;
-    }
-    return false;
 }
 
 void task_way(const Task *t, const char *dir, char *buf, size_t size) {
@@ -69,30 +62,36 @@ static const TaskOption *find_option(const Task *task, const char *name) {
     return NULL;
 }
 
-static bool check_settings(const Task *task, const TaskRequest *r, bool import, Err *err) {
+/* Whether the task can do that at all, and has the options that were set. */
+static bool check_request(const Task *task, const TaskRequest *r, bool import, Err *err) {
+    char way[1024];
     for (int i = 0; i < r->nsettings; i++) {
         const TaskOption *o = find_option(task, r->settings[i].name);
         if (o && (o->import || !import)) continue;
         return err_set(err, EX_USAGE, "%s %s takes no --%s", import ? "import" : "generate",
                        task->name, r->settings[i].name);
     }
-    return true;
+    if (import ? task->import : task->generate) return true;
+    task_way(task, r->out, way, sizeof way);
+    return err_set(err, EX_USAGE, "%s cannot be %s; %s", task->name,
+                   import ? "imported" : "generated", way);
 }
 
 bool task_import(const Task *task, const TaskRequest *r, Err *err) {
-    char way[1024];
-    if (!check_settings(task, r, true, err)) return false;
-    if (task->import) return task->import(r, err);
-    task_way(task, r->out, way, sizeof way);
-    return err_set(err, EX_USAGE, "%s cannot be imported; %s", task->name, way);
+    return check_request(task, r, true, err) && task->import(task, r, err);
 }
 
 bool task_generate(const Task *task, const TaskRequest *r, Err *err) {
-    char way[1024];
-    if (!check_settings(task, r, false, err)) return false;
-    if (task->generate) return task->generate(r, err);
-    task_way(task, r->out, way, sizeof way);
-    return err_set(err, EX_USAGE, "%s cannot be generated; %s", task->name, way);
+    TaskRequest full = *r;
+    if (!check_request(task, r, false, err)) return false;
+    if (!full.train) full.train = task->official[SPLIT_TRAIN];
+    if (!full.val) full.val = task->official[SPLIT_VAL];
+    if (!full.test) full.test = task->official[SPLIT_TEST];
+    const int64_t total = (int64_t)full.train + full.val + full.test;
+    if (total > task->most)
+        return err_set(err, EX_USAGE, "%s: %" PRId64 " examples in all, expected at most %d",
+                       task->name, total, task->most);
+    return task->generate(task, &full, err);
 }
 
 /* Sets *found to whether all splits are there. Train is written last, so train without the others
@@ -113,11 +112,10 @@ static bool find_splits(const char *dir, bool *found, Err *err) {
 }
 
 /* $CAST_DATA/<task> into buf, if official files are there. */
-static bool find_official(const Task *t, char *buf, size_t size) {
+static bool find_official(const Task *t, char buf[FILE_PATH_MAX]) {
+    char place[FILE_PATH_MAX];
     const char *root = getenv("CAST_DATA");
-    if (!root || !*root || !t->import) return false;
-    int n = snprintf(buf, size, "%s/%s", root, t->name);
-    return n > 0 && (size_t)n < size && t->recognise(buf);
+    return root && *root && t->import && task_join(buf, root, t->name) && t->locate(place, buf);
 }
 
 /* -1 where the file system has no such locks: preparing then goes on without. */
@@ -134,7 +132,7 @@ static int lock_dir(const char *dir) {
 static bool make(const Task *task, const TaskRequest *r, Err *err) {
     log_info("%s: %s %s%s%s, once", r->out, r->from ? "importing" : "generating", task->name,
              r->from ? " from " : "", r->from ? r->from : "");
-    return r->from ? task->import(r, err) : task->generate(r, err);
+    return r->from ? task_import(task, r, err) : task_generate(task, r, err);
 }
 
 bool task_prepare(const Task *task, const char *dir, Err *err) {
@@ -143,7 +141,7 @@ bool task_prepare(const Task *task, const char *dir, Err *err) {
     if (!find_splits(dir, &found, err)) return false;
     if (found) return true;
     TaskRequest r = {.out = dir, .seed = TASK_SEED};
-    if (find_official(task, official, sizeof official)) r.from = official;
+    if (find_official(task, official)) r.from = official;
     if (!r.from && !task->generate) {
         task_way(task, dir, way, sizeof way);
         return err_set(err, EX_NOINPUT,
@@ -154,5 +152,57 @@ bool task_prepare(const Task *task, const char *dir, Err *err) {
     int lock = lock_dir(dir);
     bool ok = find_splits(dir, &found, err) && (found || make(task, &r, err));
     if (lock >= 0) close(lock);
+    return ok;
+}
+
+bool task_join(char *buf, const char *dir, const char *name) {
+    int n = snprintf(buf, FILE_PATH_MAX, "%s/%s", dir, name);
+    return n < FILE_PATH_MAX && file_exists(buf);
+}
+
+bool task_locate(char *buf, const char *from, const char *const *folders, const char *name) {
+    char probe[FILE_PATH_MAX];
+    for (const char *folder = ""; folder; folder = *folders++) {
+        int n = snprintf(buf, FILE_PATH_MAX, "%s%s%s", from, *folder ? "/" : "", folder);
+        if (n < FILE_PATH_MAX && task_join(probe, buf, name)) return true;
+    }
+    return false;
+}
+
+bool task_place(const Task *t, char place[FILE_PATH_MAX], const char *from, Err *err) {
+    if (!file_exists(from)) return err_set(err, EX_NOINPUT, "%s: no such file or directory", from);
+    snprintf(place, FILE_PATH_MAX, "%s", from);
+    return (t->unpacks && !file_is_dir(from)) || t->locate(place, from) ||
+           err_set(err, EX_NOINPUT, "%s: holds no %s", from, t->holds);
+}
+
+int task_split(const TaskRequest *r, int i) {
+    return i < r->test ? SPLIT_TEST : i < r->test + r->val ? SPLIT_VAL : SPLIT_TRAIN;
+}
+
+unsigned char *task_deal(int n, int val, int test, uint64_t seed, const char *name) {
+    unsigned char *split = mem_alloc((size_t)n, 1);
+    int *perm = mem_alloc((size_t)n, sizeof *perm);
+    rng_permutation(perm, n, rng_fold_name(rng_key(seed), name));
+    for (int i = 0; i < n; i++)
+        split[perm[i]] = i < val ? SPLIT_VAL : i < val + test ? SPLIT_TEST : SPLIT_TRAIN;
+    mem_free(perm);
+    return split;
+}
+
+void task_writers(DatasetWriter *w[SPLITS], const Task *t, const char *source, ...) {
+    char text[256];
+    va_list ap;
+    va_start(ap, source);
+    vsnprintf(text, sizeof text, source, ap);
+    va_end(ap);
+    for (int s = 0; s < SPLITS; s++)
+        w[s] = dataset_writer(t->name, split_names[s], text, t->vocab, t->classes,
+                              t->per_example == 2);
+}
+
+bool task_finish(DatasetWriter *w[SPLITS], bool ok, const char *dir, Err *err) {
+    ok = ok && dataset_write_splits(w, dir, err);
+    for (int s = 0; s < SPLITS; s++) dataset_writer_free(w[s]);
     return ok;
 }

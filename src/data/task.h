@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/err.h"
+#include "data/dataset.h"
 
 /* An option that a task has beside those of all: --name VALUE. */
 typedef struct TaskOption {
@@ -28,7 +28,7 @@ typedef struct TaskRequest {
     const char *from; /* import: file or directory */
     const char *out;
     uint64_t seed;
-    int train, val, test; /* generate: examples a split; 0: the task's own default */
+    int train, val, test; /* generate: examples a split; 0: as many as the official files have */
     TaskSetting settings[TASK_SETTINGS_MAX];
     int nsettings;
 } TaskRequest;
@@ -38,7 +38,8 @@ typedef enum TaskTokens { TOKENS_VALUES, TOKENS_BYTES, TOKENS_PIXELS } TaskToken
 
 enum { TASK_SEED = 1 }; /* what task_prepare uses, and cast_data unless told otherwise */
 
-typedef struct Task {
+typedef struct Task Task;
+struct Task {
     const char *name;   /* "listops" */
     const char *title;  /* one line for --help */
     int vocab, classes; /* of prepared data; 0: the data say it, and all up to max_length */
@@ -46,24 +47,24 @@ typedef struct Task {
     int max_length;     /* what training reads of a sequence by default */
     bool holds_out;     /* validation is a part of train, chosen when training (data.holdout) */
     int official[3];    /* examples of train, val and test in the official files; 0: none */
+    int most;           /* examples that generate makes, in all */
     const char *source; /* the official files that import reads, in words */
     const char *archive, *url; /* what is imported, and where it is; NULL where import is */
     const TaskOption *options; /* its own ones; the last has no name; NULL: none */
     TaskTokens tokens;         /* bytes: data/bytes.h; pixels: grey, row by row of a square */
     const char *const *words;  /* what each id stands for; NULL: the id is a value */
     const char *const *labels; /* what each class stands for; NULL: the class is a value */
-    bool (*import)(const TaskRequest *r, Err *err);   /* NULL: cannot be imported */
-    bool (*generate)(const TaskRequest *r, Err *err); /* NULL: cannot be generated */
-    /* Whether `dir` looks like this task's official files (for $CAST_DATA/<task>). NULL where
-     * import is. */
-    bool (*recognise)(const char *dir);
-    /* Prints one document to standard output as a person reads it, ids of `length` tokens; label -1
-     * where the second of a pair is still to come. NULL: as ids. */
-    void (*print)(const int *tokens, int length, int label);
+    bool (*import)(const Task *t, const TaskRequest *r, Err *err);   /* NULL: cannot be imported */
+    bool (*generate)(const Task *t, const TaskRequest *r, Err *err); /* NULL: cannot be generated */
+    /* Where at or under the directory `from` this task's official files are, into `place` of
+     * FILE_PATH_MAX bytes; false where they are not. NULL where import is. */
+    bool (*locate)(char *place, const char *from);
+    const char *holds; /* what it looks for, as in "holds no ..." */
+    bool unpacks;      /* import reads an archive as it is */
     /* Whether the label follows from the tokens; err says why not. NULL where that cannot be
      * computed. */
     bool (*check)(const int *tokens, int length, int label, Err *err);
-} Task;
+};
 
 /* Ends with NULL. */
 extern const Task *const task_table[];
@@ -90,8 +91,31 @@ const char *task_setting(const TaskRequest *r, const char *name);
 bool task_import(const Task *task, const TaskRequest *r, Err *err);
 bool task_generate(const Task *task, const TaskRequest *r, Err *err);
 
+/* ---- for importers and generators ---- */
+
+/* buf = dir/name, of FILE_PATH_MAX bytes; whether that is there. */
+bool task_join(char *buf, const char *dir, const char *name);
+
 /* The first of `from` and `from`/<folder> (folders end with NULL) that holds the file `name`, into
  * `buf` of FILE_PATH_MAX bytes. */
 bool task_locate(char *buf, const char *from, const char *const *folders, const char *name);
+
+/* The task's `locate` on what import was given, or that itself where it is an archive that the task
+ * unpacks; else EX_NOINPUT. */
+bool task_place(const Task *t, char place[FILE_PATH_MAX], const char *from, Err *err);
+
+/* The split of generated example i. Test takes the first ones, validation the next, train the rest:
+ * a smaller training set has the same test set. */
+int task_split(const TaskRequest *r, int i);
+
+/* The split of each of n imported examples, to be freed: those that a permutation keyed by the seed
+ * and `name` puts first are of validation, `test` more of test, the rest of train. */
+unsigned char *task_deal(int n, int val, int test, uint64_t seed, const char *name);
+
+/* Writers of the task's splits; and their end: writes them into `dir` if all went well so far
+ * (`ok`), frees them, and returns whether it still does. */
+void task_writers(DatasetWriter *w[SPLITS], const Task *t, const char *source, ...)
+    __attribute__((format(printf, 3, 4)));
+bool task_finish(DatasetWriter *w[SPLITS], bool ok, const char *dir, Err *err);
 
 #endif

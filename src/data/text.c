@@ -11,7 +11,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,12 +29,12 @@
 enum { CLASSES = 2, OFFICIAL = 25000, PARTS = 2, NUMBER_DIGITS = 9 };
 
 static const TarLimits archive_limits = {.bytes = BIG_TOTAL, .entries = 200000};
-static const char *const part_names[PARTS] = {"train", "test"};
-static const char *const class_names[CLASSES] = {"neg", "pos"};
+static const char *const folders[PARTS * CLASSES] = {"train/neg", "train/pos", "test/neg",
+                                                     "test/pos"};
 static const char *const labels[CLASSES] = {"negative", "positive"};
 
 typedef struct Review {
-    int part, label, number, rating;
+    int folder, number, rating;
     size_t at, size; /* in the reviews' bytes */
 } Review;
 
@@ -63,14 +62,12 @@ static bool parse_name(Review *r, const char *name) {
 /* Room for a review's `size` bytes, NULL and err where it has none or too many. `path` is for
  * messages. */
 static unsigned char *reserve(Reviews *all, Review *r, uint64_t size, const char *path, Err *err) {
-    if (size == 0) err_set(err, EX_DATAERR, "%s: the review is empty", path);
-    if (size > BIG_REVIEW)
-        err_set(err, EX_DATAERR, "%s: %" PRIu64 " bytes, expected at most %d", path, size,
-                BIG_REVIEW);
-    else if (all->used + size > BIG_TOTAL)
-        err_set(err, EX_DATAERR, "%s: with it the reviews have more than %llu bytes", path,
-                BIG_TOTAL);
-    if (size == 0 || size > BIG_REVIEW || all->used + size > BIG_TOTAL) return NULL;
+    bool ok = file_fits(path, size, BIG_REVIEW, err);
+    if (size == 0) ok = err_set(err, EX_DATAERR, "%s: the review is empty", path);
+    if (ok && all->used + size > BIG_TOTAL)
+        ok = err_set(err, EX_DATAERR, "%s: with it the reviews have more than %llu bytes", path,
+                     BIG_TOTAL);
+    if (!ok) return NULL;
     if (all->used + size > all->bytes_cap) {
         all->bytes_cap = 2 * all->bytes_cap + (size_t)size;
         all->bytes = mem_grow(all->bytes, all->bytes_cap, 1);
@@ -97,14 +94,14 @@ static bool read_file(Reviews *all, Review *r, const char *path, Err *err) {
     return to != NULL;
 }
 
-static bool read_folder(Reviews *all, const char *dir, int part, int label, Err *err) {
+static bool read_folder(Reviews *all, const char *dir, int folder, Err *err) {
     char path[FILE_PATH_MAX];
     DIR *d = opendir(dir);
     if (!d)
         return err_set(err, EX_NOINPUT, "%s: cannot be read: %s; fetch " URL, dir, strerror(errno));
     bool ok = true;
     for (struct dirent *e; ok && (e = readdir(d));) {
-        Review r = {.part = part, .label = label};
+        Review r = {.folder = folder};
         if (!parse_name(&r, e->d_name)) continue;
         ok = dataset_file(path, dir, e->d_name, err) && read_file(all, &r, path, err);
     }
@@ -115,9 +112,8 @@ static bool read_folder(Reviews *all, const char *dir, int part, int label, Err 
 static bool read_directory(Reviews *all, const char *from, Err *err) {
     for (int i = 0; i < PARTS * CLASSES; i++) {
         char dir[FILE_PATH_MAX + 16];
-        int part = i / CLASSES, label = i % CLASSES;
-        snprintf(dir, sizeof dir, "%s/%s/%s", from, part_names[part], class_names[label]);
-        if (!read_folder(all, dir, part, label, err)) return false;
+        snprintf(dir, sizeof dir, "%s/%s", from, folders[i]);
+        if (!read_folder(all, dir, i, err)) return false;
     }
     return true;
 }
@@ -126,99 +122,75 @@ static bool read_directory(Reviews *all, const char *from, Err *err) {
 
 /* Whether an entry is a review, and which: by the last three parts of its name. */
 static bool parse_entry(Review *r, const char *name) {
-    for (int i = 0; i < PARTS * CLASSES; i++) {
-        char folder[16];
-        r->part = i / CLASSES;
-        r->label = i % CLASSES;
-        size_t n = (size_t)snprintf(folder, sizeof folder, "%s/%s/", part_names[r->part],
-                                    class_names[r->label]);
-        const char *slash = strrchr(name, '/');
-        if (!slash || (size_t)(slash + 1 - name) < n) continue;
-        const char *at = slash + 1 - n;
-        if ((at == name || at[-1] == '/') && memcmp(at, folder, n) == 0)
-            return parse_name(r, slash + 1);
+    const char *slash = strrchr(name, '/');
+    for (int i = 0; slash && i < PARTS * CLASSES; i++) {
+        size_t n = strlen(folders[i]), before = (size_t)(slash - name);
+        if (before < n || memcmp(slash - n, folders[i], n) != 0) continue;
+        if (before > n && slash[-(ptrdiff_t)n - 1] != '/') continue;
+        r->folder = i;
+        return parse_name(r, slash + 1);
     }
     return false;
 }
 
-static bool read_archive(Reviews *all, const char *archive, Err *err) {
-    Tar *tar = tar_open(archive, archive_limits, err);
-    if (!tar) return false;
-    TarEntry entry;
-    bool ok;
-    while ((ok = tar_next(tar, &entry, err)) && entry.name) {
-        char path[512];
-        size_t got;
-        Review r = {0};
-        if (!parse_entry(&r, entry.name)) continue;
-        snprintf(path, sizeof path, "%.250s: %.250s", archive, entry.name);
-        unsigned char *to = reserve(all, &r, entry.size, path, err);
-        ok = to && tar_read(tar, to, r.size, &got, err);
-        if (!ok) break;
-    }
-    tar_close(tar);
-    return ok;
+static bool read_entry(void *all, Tar *tar, const TarEntry *entry, Err *err) {
+    Review r = {0};
+    size_t got;
+    if (!parse_entry(&r, entry->name)) return true;
+    unsigned char *to = reserve(all, &r, entry->size, entry->title, err);
+    return to && tar_read(tar, to, r.size, &got, err);
 }
 
 /* ---- both ---- */
 
 static int by_number(const void *a, const void *b) {
     const Review *x = a, *y = b;
-    if (x->part != y->part) return x->part - y->part;
-    if (x->number != y->number) return (x->number > y->number) - (x->number < y->number);
-    return x->label - y->label;
+    const bool same_part = x->folder / CLASSES == y->folder / CLASSES;
+    if (!same_part || x->number == y->number) return x->folder - y->folder;
+    return x->number - y->number;
 }
 
 /* Sorts them; each number is there once in each folder, and no folder is without any. */
 static bool put_in_order(Reviews *all, const char *from, Err *err) {
-    int count[PARTS][CLASSES] = {{0}};
+    int count[PARTS * CLASSES] = {0};
     if (all->count) qsort(all->list, (size_t)all->count, sizeof *all->list, by_number);
     for (int i = 0; i < all->count; i++) {
         const Review *r = &all->list[i], *last = r - 1;
-        count[r->part][r->label]++;
+        count[r->folder]++;
         if (i > 0 && by_number(last, r) == 0)
-            return err_set(err, EX_DATAERR,
-                           "%s: %s/%s: review %d is there twice (%d_%d.txt, %d_%d.txt)", from,
-                           part_names[r->part], class_names[r->label], r->number, r->number,
-                           last->rating, r->number, r->rating);
+            return err_set(
+                err, EX_DATAERR, "%s: %s: review %d is there twice (%d_%d.txt, %d_%d.txt)", from,
+                folders[r->folder], r->number, r->number, last->rating, r->number, r->rating);
     }
     for (int i = 0; i < PARTS * CLASSES; i++)
-        if (count[i / CLASSES][i % CLASSES] == 0)
+        if (count[i] == 0)
             return err_set(err, EX_NOINPUT,
-                           "%s: %s/%s: no reviews; expected <number>_<rating>.txt, as in " URL,
-                           from, part_names[i / CLASSES], class_names[i % CLASSES]);
+                           "%s: %s: no reviews; expected <number>_<rating>.txt, as in " URL, from,
+                           folders[i]);
     return true;
-}
-
-static bool join(char buf[FILE_PATH_MAX], const char *dir, const char *name) {
-    int n = snprintf(buf, FILE_PATH_MAX, "%s/%s", dir, name);
-    return n < FILE_PATH_MAX && file_exists(buf);
 }
 
 /* Where under `from` the reviews are: the folder with train and test, one that holds it or the
  * archive, or the archive. */
-static bool locate(char buf[FILE_PATH_MAX], const char *from) {
-    static const char *const folders[] = {FOLDER, NULL};
-    return task_locate(buf, from, folders, "train/pos") || join(buf, from, ARCHIVE);
+static bool locate(char *place, const char *from) {
+    static const char *const inside[] = {FOLDER, NULL};
+    return task_locate(place, from, inside, "train/pos") || task_join(place, from, ARCHIVE);
 }
 
-static bool read_all(Reviews *all, const char *from, Err *err) {
+static bool read_all(const Task *t, Reviews *all, const char *from, Err *err) {
     char place[FILE_PATH_MAX];
-    if (!file_exists(from)) return err_set(err, EX_NOINPUT, "%s: no such file or directory", from);
-    if (!file_is_dir(from))
-        snprintf(place, sizeof place, "%s", from);
-    else if (!locate(place, from))
-        return err_set(err, EX_NOINPUT,
-                       "%s: holds no train/pos, " FOLDER " or " ARCHIVE ": fetch " URL, from);
-    bool ok = file_is_dir(place) ? read_directory(all, place, err) : read_archive(all, place, err);
+    if (!task_place(t, place, from, err)) return false;
+    bool ok = file_is_dir(place) ? read_directory(all, place, err)
+                                 : tar_each(place, archive_limits, read_entry, all, err);
     return ok && put_in_order(all, place, err);
 }
 
 static void add_reviews(DatasetWriter *w, const Reviews *all, int part) {
     for (int i = 0; i < all->count; i++) {
         const Review *r = &all->list[i];
-        if (r->part != part) continue;
-        dataset_add_example(w, r->label, bytes_add(w, all->bytes + r->at, r->size), -1);
+        if (r->folder / CLASSES != part) continue;
+        dataset_add_example(w, r->folder % CLASSES,
+                            dataset_add_bytes(w, all->bytes + r->at, r->size, 1), -1);
     }
 }
 
@@ -232,27 +204,15 @@ static bool write_splits(const Reviews *all, const char *out, Err *err) {
                               CLASSES, false);
         add_reviews(w[s], all, s == SPLIT_TRAIN ? 0 : 1);
     }
-    bool ok = dataset_write_splits(w, out, err);
-    for (int s = 0; s < SPLITS; s++) dataset_writer_free(w[s]);
-    return ok;
+    return task_finish(w, true, out, err);
 }
 
-static bool import(const TaskRequest *r, Err *err) {
+static bool import(const Task *t, const TaskRequest *r, Err *err) {
     Reviews all = {0};
-    bool ok = read_all(&all, r->from, err) && write_splits(&all, r->out, err);
+    bool ok = read_all(t, &all, r->from, err) && write_splits(&all, r->out, err);
     mem_free(all.bytes);
     mem_free(all.list);
     return ok;
-}
-
-static bool recognise(const char *dir) {
-    char place[FILE_PATH_MAX];
-    return locate(place, dir);
-}
-
-static void print(const int *tokens, int length, int label) {
-    printf("%s (label %d)\n", labels[label], label);
-    bytes_print(tokens, length);
 }
 
 const Task task_text = {
@@ -270,6 +230,7 @@ const Task task_text = {
     .tokens = TOKENS_BYTES,
     .labels = labels,
     .import = import,
-    .recognise = recognise,
-    .print = print,
+    .locate = locate,
+    .holds = "train/pos, " FOLDER " or " ARCHIVE ": fetch " URL,
+    .unpacks = true,
 };

@@ -5,9 +5,11 @@
 #include "io/tar.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "io/file.h"
 #include "io/gz.h"
 
 enum { BLOCK = 512, EXTENSION_MAX = 1 << 16, NAME = 100, PREFIX = 155 };
@@ -30,9 +32,10 @@ struct Tar {
     int entries;
     uint64_t at;        /* bytes of the unpacked archive that were read */
     uint64_t header_at; /* where the current header stands: what messages name */
-    uint64_t left,
-        pad; /* of the current entry's bytes, and of the zeros that fill its last block */
+    uint64_t left;      /* of the current entry's bytes */
+    uint64_t pad;       /* of the zeros that fill its last block */
     char short_name[PREFIX + 1 + NAME + 1];
+    char title[FILE_PATH_MAX + 256];
     char *long_name; /* set by an extension for the next entry; NULL if there was none */
     bool sized;      /* an extension has set `size` */
     uint64_t size;
@@ -158,24 +161,20 @@ static void set_short_name(Tar *t, const unsigned char *header) {
     out[n] = 0;
 }
 
-static void drop_extensions(Tar *t) {
+static void set_long_name(Tar *t, const char *name) {
     mem_free(t->long_name);
-    t->long_name = NULL;
-    t->sized = false;
+    t->long_name = name ? mem_strdup(name) : NULL;
 }
 
 /* One record's key and value; value is NUL-terminated in place of the record's newline. */
 static bool pax_record(Tar *t, const char *key, char *value, Err *err) {
     if (strcmp(key, "path") == 0) {
-        mem_free(t->long_name);
-        t->long_name = mem_strdup(value);
+        set_long_name(t, value);
     } else if (strcmp(key, "size") == 0) {
-        uint64_t v = 0;
         size_t n = strspn(value, "0123456789");
         if (n == 0 || n > 18 || value[n])
             return fail(t, err, "pax: its size is negative, too large or no number");
-        for (size_t i = 0; i < n; i++) v = v * 10 + (uint64_t)(value[i] - '0');
-        t->size = v;
+        t->size = strtoull(value, NULL, 10);
         t->sized = true;
     } else if (strncmp(key, "GNU.sparse.", 11) == 0) {
         return fail(t, err, "sparse files are not read");
@@ -207,10 +206,7 @@ static bool read_extension(Tar *t, char type, uint64_t size, Err *err) {
     bool ok = read_bytes(t, text, (size_t)size, err);
     t->left = 0;
     if (ok && type == 'x') ok = parse_pax(t, text, (size_t)size, err);
-    if (ok && type == 'L') {
-        mem_free(t->long_name);
-        t->long_name = mem_strdup(text);
-    }
+    if (ok && type == 'L') set_long_name(t, text);
     mem_free(text);
     return ok;
 }
@@ -247,7 +243,8 @@ bool tar_next(Tar *t, TarEntry *entry, Err *err) {
     for (;;) {
         unsigned char header[BLOCK];
         uint64_t size = 0;
-        drop_extensions(t);
+        set_long_name(t, NULL);
+        t->sized = false;
         if (!read_header(t, header, &size, err)) return false;
         while (is_extension(header)) {
             if (!read_extension(t, (char)header[AT_TYPE], size, err)) return false;
@@ -259,6 +256,8 @@ bool tar_next(Tar *t, TarEntry *entry, Err *err) {
         if (type != '0' && type != 0 && type != '7') continue;
         set_short_name(t, header);
         entry->name = t->long_name ? t->long_name : t->short_name;
+        snprintf(t->title, sizeof t->title, "%s: %.250s", t->path, entry->name);
+        entry->title = t->title;
         entry->size = size;
         size_t n = strlen(entry->name);
         /* Before POSIX a directory was a file whose name ends in a slash. */
@@ -271,4 +270,22 @@ bool tar_read(Tar *t, void *out, size_t want, size_t *got, Err *err) {
     if (!read_bytes(t, out, *got, err)) return false;
     t->left -= *got;
     return true;
+}
+
+unsigned char *tar_bytes(Tar *t, const TarEntry *entry, uint64_t most, Err *err) {
+    size_t got;
+    if (!file_fits(entry->title, entry->size, most, err)) return NULL;
+    unsigned char *bytes = mem_alloc((size_t)entry->size, 1);
+    if (tar_read(t, bytes, (size_t)entry->size, &got, err)) return bytes;
+    mem_free(bytes);
+    return NULL;
+}
+
+bool tar_each(const char *path, TarLimits limits, TarVisit *visit, void *ctx, Err *err) {
+    Tar *t = tar_open(path, limits, err);
+    TarEntry entry;
+    bool ok = t != NULL;
+    while (ok && (ok = tar_next(t, &entry, err)) && entry.name) ok = visit(ctx, t, &entry, err);
+    tar_close(t);
+    return ok;
 }

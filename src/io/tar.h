@@ -20,7 +20,8 @@ typedef struct TarLimits {
 } TarLimits;
 
 typedef struct TarEntry {
-    const char *name; /* as stored: any bytes but NUL; valid until the next tar_next */
+    const char *name;  /* as stored: any bytes but NUL; valid until the next tar_next */
+    const char *title; /* "archive: name", for messages; valid likewise */
     uint64_t size;
 } TarEntry;
 
@@ -37,5 +38,12 @@ bool tar_next(Tar *t, TarEntry *entry, Err *err);
 /* Reads the next `want` bytes of the current entry, no more than it still has (*got < want there).
  */
 bool tar_read(Tar *t, void *out, size_t want, size_t *got, Err *err);
+
+/* All of the current entry, to be freed; NULL and err where it has more than `most` bytes. */
+unsigned char *tar_bytes(Tar *t, const TarEntry *entry, uint64_t most, Err *err);
+
+/* Opens an archive and visits its regular files, until a visit fails. */
+typedef bool TarVisit(void *ctx, Tar *t, const TarEntry *entry, Err *err);
+bool tar_each(const char *path, TarLimits limits, TarVisit *visit, void *ctx, Err *err);
 
 #endif

@@ -353,8 +353,9 @@ static void test_table(void **state) {
         assert_false(task_fits(t, t->vocab + 1, t->classes, t->per_example));
         assert_false(task_fits(t, t->vocab, t->classes + 1, t->per_example));
         assert_false(task_fits(t, t->vocab, t->classes, 3 - t->per_example));
-        assert_true(!t->import == !t->recognise && !t->import == !t->url &&
+        assert_true(!t->import == !t->locate && !t->import == !t->holds && !t->import == !t->url &&
                     !t->import == !t->archive);
+        assert_true(!t->generate == !t->most);
     }
     assert_null(task_find("no such task"));
     TaskRequest r = {.from = "x", .out = "y"};

@@ -253,11 +253,12 @@ static void test_statistics(void **state) {
 
 static void test_acceptance(void **state) {
     const int trees = 200000;
+    const RngKey key = rng_fold_name(rng_key(9), "listops");
     int kept = 0;
     (void)state;
     for (int i = 0; i < trees; i++) {
         uint8_t out[LISTOPS_LONGEST];
-        int n = listops_candidate(out, 9, (uint64_t)i << 24);
+        int n = listops_candidate(out, key, (uint64_t)i << 24);
         assert_true(n == 0 || (n >= LISTOPS_SHORTEST && n <= LISTOPS_LONGEST));
         kept += n > 0;
     }

@@ -160,8 +160,10 @@ static void test_directories(void **state) {
     write_tree("outer/curv_contour_length_14", TEXT);
     if (!import(scratch("outer"), scratch("out_outer"), 1, &err)) fail_msg("%s", err.text);
     expect_import(scratch("out_outer"), -1);
-    assert_true(task_find("pathx")->recognise(scratch("outer")));
-    assert_false(task_find("pathx")->recognise(scratch_mkdir("void")));
+    char place[FILE_PATH_MAX];
+    assert_true(task_find("pathx")->locate(place, scratch("outer")));
+    assert_string_equal(place, scratch("outer/curv_contour_length_14"));
+    assert_false(task_find("pathx")->locate(place, scratch_mkdir("void")));
 }
 
 static void expect_same(const char *a, const char *b) {

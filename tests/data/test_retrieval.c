@@ -225,9 +225,9 @@ static void test_bad_lists(void **state) {
 
 /* $CAST_DATA/retrieval: lists of pairs and the papers' texts. */
 static void test_real_data(void **state) {
-    char dir[FILE_PATH_MAX];
+    char dir[FILE_PATH_MAX], place[FILE_PATH_MAX];
     (void)state;
-    if (!import_official(dir, "retrieval") || !task_find("retrieval")->recognise(dir)) skip();
+    if (!import_official(dir, "retrieval") || !task_find("retrieval")->locate(place, dir)) skip();
     import_expect("retrieval", dir, scratch("out_real"));
     for (int s = 0; s < SPLITS; s++) {
         Dataset d;

@@ -254,9 +254,9 @@ static void test_bad_directories(void **state) {
 
 /* $CAST_DATA/text: all 50,000 reviews, as they are found there. */
 static void test_real_data(void **state) {
-    char dir[FILE_PATH_MAX];
+    char dir[FILE_PATH_MAX], place[FILE_PATH_MAX];
     (void)state;
-    if (!import_official(dir, "text") || !task_find("text")->recognise(dir)) skip();
+    if (!import_official(dir, "text") || !task_find("text")->locate(place, dir)) skip();
     import_expect("text", dir, scratch("out_real"));
     for (int s = 0; s < SPLITS; s++) {
         Dataset d;

@@ -6,7 +6,7 @@
 static bool import(const char *from, const char *out) {
     const TaskRequest r = {.from = from, .out = out, .seed = 1};
     Err err;
-    return listops_import(&r, &err);
+    return task_import(task_find("listops"), &r, &err);
 }
 
 static void open_train(Dataset *d, const char *dir) {

@@ -1,0 +1,23 @@
+/* From 64-bit hashes to numbers of 0 and more: open addressing, at most half full. What is kept is
+ * the hash alone, so two things that share one count as one: two of 50,000 papers do with a chance
+ * of 1e-10, two of 100,000 expressions of 1e-9. */
+#ifndef DATA_HASHMAP_H
+#define DATA_HASHMAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct HashMap {
+    struct HashSlot *slot;
+    size_t slots, used;
+} HashMap;
+
+/* The number of a hash, -1 for one that is new: then the caller sets it. */
+int *hashmap_at(HashMap *m, uint64_t hash);
+void hashmap_free(HashMap *m);
+
+/* FNV-1a: of bytes, and of those behind others. */
+uint64_t hash_bytes(const void *data, size_t size);
+uint64_t hash_more(uint64_t hash, const void *data, size_t size);
+
+#endif
