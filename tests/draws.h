@@ -12,7 +12,7 @@ typedef struct Draws {
 } Draws;
 
 static inline Draws draws_open(const char *name, uint64_t seed) {
-    return (Draws){rng_fold_name(rng_key(seed), name), 0};
+    return (Draws){rng_subkey_name(rng_key(seed), name), 0};
 }
 
 /* Uniform in from..to, both included. */
@@ -30,7 +30,7 @@ static inline int draw_size(Draws *d, int most) {
 static inline double draw_uniform(Draws *d) { return rng_uniform(d->key, d->next++); }
 
 static inline void draw_normals(Draws *d, real *x, size_t n, double mean, double std) {
-    rng_fill_normal(x, (int64_t)n, rng_fold(d->key, d->next++), mean, std);
+    rng_fill_normal(x, (int64_t)n, rng_subkey(d->key, d->next++), mean, std);
 }
 
 #endif

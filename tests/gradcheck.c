@@ -135,10 +135,10 @@ static double analytic(const Check *k, const GradTensor *t) {
 /* A direction of length 1. */
 static void draw_direction(Check *k, size_t n) {
     double squares = 0;
-    RngKey key = rng_fold(k->c->draws.key, k->c->draws.next++);
+    RngKey key = rng_subkey(k->c->draws.key, k->c->draws.next++);
     for (size_t i = 0; i < n; i++) {
         real x;
-        rng_fill_normal(&x, 1, rng_fold(key, i), 0, 1);
+        rng_fill_normal(&x, 1, rng_subkey(key, i), 0, 1);
         k->u[i] = (double)x;
         squares += k->u[i] * k->u[i];
     }

@@ -137,7 +137,7 @@ static AttnCall call(Sublayer *s) {
     poison(s->memory.job.base, s->memory.job.cap);
     AttnCall c = {.N = s->N, .d = s->d, .X = s->X, .w = s->w, .dw = s->dw, .own = s->own};
     c.memory = s->memory;
-    c.tap = &s->tap, c.meter = &s->meter;
+    c.trace = &s->trace, c.meter = &s->meter;
     for (int i = 0; i < ATTN_PROJECTIONS; i++)
         if (s->mech->projections & ATTN_HAS(i)) {
             const size_t w = s->linear[i][0], b = s->linear[i][1];
@@ -151,7 +151,7 @@ void sublayer_forward(Sublayer *s) {
     poison(s->memory.saved.base, s->memory.saved.cap);
     poison(s->Y, (size_t)(s->N * s->d) * sizeof *s->Y);
     AttnCall c = call(s);
-    s->tap.digest = 0;
+    s->trace.digest = 0;
     s->meter = (AttnMeter){0};
     c.Y = s->Y;
     s->mech->forward(s->self, &c);
@@ -160,7 +160,7 @@ void sublayer_forward(Sublayer *s) {
 void sublayer_backward(Sublayer *s) {
     AttnCall c = call(s);
     poison(s->dX, (size_t)(s->N * s->d) * sizeof *s->dX);
-    c.tap = NULL;
+    c.trace = NULL;
     c.dY = s->dY, c.dX = s->dX;
     s->mech->backward(s->self, &c);
 }

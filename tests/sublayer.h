@@ -34,7 +34,7 @@ typedef struct Sublayer {
     real *w, *wt, *dw;     /* (params.total) random, transposed, 0 */
     real *X, *Y, *dX, *dY; /* (N,d) X, dY random */
     AttnMemory memory;
-    AttnTap tap;
+    AttnTrace trace;
     AttnMeter meter;
 } Sublayer;
 
@@ -42,7 +42,7 @@ typedef struct Sublayer {
 void sublayer_open(Sublayer *s, const AttnMech *m, void *self, int N, Draws *d);
 void sublayer_close(Sublayer *s);
 
-/* Each with poison in all that it is not to rely on; tap and meter start anew. */
+/* Each with poison in all that it is not to rely on; trace and meter start anew. */
 void sublayer_forward(Sublayer *s);
 void sublayer_backward(Sublayer *s);
 

@@ -73,7 +73,7 @@ void tiny_open(Tiny *t, TinyConf c, Draws d) {
     cJSON_Delete(json);
     draw_samples(t, &c, &d);
     draw_weights(t, &d);
-    taps_open(&t->taps, &t->m, t->B * c.per_example, t->m.max_tokens, false);
+    traces_open(&t->traces, &t->m, t->B * c.per_example, t->m.max_tokens, false);
     const size_t B = (size_t)c.B;
     t->out.loss = mem_alloc(B, sizeof *t->out.loss);
     t->out.predicted = mem_alloc(B, sizeof *t->out.predicted);
@@ -81,7 +81,7 @@ void tiny_open(Tiny *t, TinyConf c, Draws d) {
 }
 
 void tiny_close(Tiny *t) {
-    taps_close(&t->taps);
+    traces_close(&t->traces);
     model_close(&t->m);
     mem_free(t->samples), mem_free(t->ids), mem_free(t->w), mem_free(t->grads);
     mem_free(t->out.loss), mem_free(t->out.predicted), mem_free(t->out.logits);
@@ -91,7 +91,7 @@ void tiny_step(Tiny *t, Engine *e, double scale) {
     memset(t->grads, 0, t->m.params.total * sizeof *t->grads);
     engine_weights(e, t->w);
     engine_begin_update(e);
-    engine_step(e, t->samples, t->B, scale, rng_key(7), t->grads, &t->out, t->taps.tap);
+    engine_step(e, t->samples, t->B, scale, rng_key(7), t->grads, &t->out, t->traces.trace);
 }
 
 double tiny_loss(const Tiny *t) {

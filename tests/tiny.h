@@ -4,7 +4,7 @@
 
 #include "draws.h"
 #include "model/engine.h"
-#include "model/taps.h"
+#include "model/traces.h"
 
 /* As in a config's section "model"; what is 0 or NULL gets the value behind it. */
 typedef struct TinyConf {
@@ -22,9 +22,9 @@ typedef struct Tiny {
     Sample *samples;
     int *ids;
     real *w, *grads; /* (total) grads are 0 */
-    /* what an engine's step writes, if `out` and `taps` are passed on */
+    /* what an engine's step writes, if `out` and `traces` are passed on */
     Outcome out;
-    Taps taps;
+    Traces traces;
 } Tiny;
 
 /* Writes the config into `json` (size 1024) and fills in the defaults. */

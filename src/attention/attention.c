@@ -19,9 +19,9 @@ bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const
 }
 
 /* A sum of well mixed numbers (the finaliser of MurmurHash3, Appleby) does not know their order. */
-void attn_tap_choice(AttnTap *tap, int where, int what) {
+void attn_trace_choice(AttnTrace *trace, int where, int what) {
     uint64_t x = (uint64_t)(unsigned)where << 32 | (unsigned)what;
     x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
     x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
-    tap->digest += x ^ x >> 33;
+    trace->digest += x ^ x >> 33;
 }

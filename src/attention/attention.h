@@ -41,15 +41,15 @@ typedef struct AttnMemory {
 } AttnMemory;
 
 /* What a mechanism chose, for pictures, cast_step and gradient checks. NULL: not wanted. */
-typedef struct AttnTap {
+typedef struct AttnTrace {
     int *clusters;    /* (C,k) of all heads together: token indices, -1 for an empty slot */
     real *affinities; /* (N,C) */
     /* Where each head has groups of its own, in each of its rounds: the group of each token, -1 for
      * none, and what a token is as a key where that may be another. */
     int *groups, *groups_key; /* (h,rounds,stride) */
     int stride;               /* at least N */
-    uint64_t digest;          /* of all discrete choices, see attn_tap_choice */
-} AttnTap;
+    uint64_t digest;          /* of all discrete choices, see attn_trace_choice */
+} AttnTrace;
 
 /* Where cast_bench wants to know what a mechanism does with its time. */
 typedef struct AttnMeter {
@@ -69,7 +69,7 @@ typedef struct AttnCall {
     real *dw;
     const size_t *own;
     AttnMemory memory; /* as `needs` measured */
-    AttnTap *tap;
+    AttnTrace *trace;
     AttnMeter *meter; /* NULL: not wanted */
 } AttnCall;
 
@@ -95,9 +95,9 @@ typedef struct AttnMech {
     /* Multiply-adds of the products that the method needs between the projections, times 2, in the
      * forward pass. */
     double (*flops)(const void *self, int N);
-    /* (C,k) of tap->clusters. NULL: its heads have no clusters in common. */
+    /* (C,k) of trace->clusters. NULL: its heads have no clusters in common. */
     void (*clusters)(const void *self, int *C, int *k);
-    /* The rounds of tap->groups, and whether keys have groups of their own. NULL: no groups. */
+    /* The rounds of trace->groups, and whether keys have groups of their own. NULL: no groups. */
     void (*groups)(const void *self, int *rounds, bool *keys);
 } AttnMech;
 
@@ -113,6 +113,6 @@ bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const
 
 /* Adds a choice to the digest: that `what` (a token, say) is in `where` (a cluster). The order in
  * which choices are told does not matter. */
-void attn_tap_choice(AttnTap *tap, int where, int what);
+void attn_trace_choice(AttnTrace *trace, int where, int what);
 
 #endif

@@ -77,10 +77,10 @@ static void clusters_shape(const void *self, int *C, int *k) {
 
 /* ---- memory ---- */
 
-static void place_saved(CastState *v, const Cast *s, AttnMemory *m, int N, bool backward) {
+static void layout_saved(CastState *v, const Cast *s, AttnMemory *m, int N, bool backward) {
     const size_t C = (size_t)s->clusters, n = cast_token_reals(N), h = (size_t)s->shape.h;
     const size_t slots = C * (size_t)cast_cluster_size(s, N);
-    attn_place_rows(&v->rows, &attn_cast, &s->shape, m, N, backward);
+    attn_layout_rows(&v->rows, &attn_cast, &s->shape, m, N, backward);
     v->aq = arena_reals(&m->saved, cast_score_reals(s, N));
     v->sig = arena_reals(&m->saved, n);
     v->query_scale = arena_reals(&m->saved, n);
@@ -94,7 +94,7 @@ static void place_saved(CastState *v, const Cast *s, AttnMemory *m, int N, bool 
     v->order = arena_ints(&m->saved, (size_t)N + 1);
 }
 
-static void place_scratch(CastState *v, const Cast *s, Arena *a, int N, bool backward) {
+static void layout_scratch(CastState *v, const Cast *s, Arena *a, int N, bool backward) {
     const size_t C = (size_t)s->clusters, d = (size_t)s->shape.d, h = (size_t)s->shape.h;
     const size_t rows = (size_t)N * d;
     v->x_rows = arena_reals(a, rows);
@@ -118,12 +118,12 @@ typedef struct ClusterJob {
     real *dots, *dw; /* backward: (k); (h,k), which its finish reads */
 } ClusterJob;
 
-static ClusterJob *place_cluster(const Cast *s, Arena *a, int N, bool backward) {
+static ClusterJob *layout_cluster(const Cast *s, Arena *a, int N, bool backward) {
     const int k = cast_cluster_size(s, N), most = k < N ? k : N;
     const size_t n = attend_padded(most);
     ClusterJob none, *j = arena_take(a, 1, sizeof *j), *o = j ? j : &none;
-    attend_place(&o->pack, a, most, most, s->shape.d, s->shape.e, backward);
-    attend_place_tiles(&o->tiles, a, most, backward, true);
+    attend_layout(&o->pack, a, most, most, s->shape.d, s->shape.e, backward);
+    attend_layout_tiles(&o->tiles, a, most, backward, true);
     o->pack.o = backward ? NULL : arena_reals(a, n * (size_t)s->shape.d);
     o->u = arena_reals(a, n);
     o->w = arena_reals(a, n);
@@ -143,13 +143,13 @@ static AttnMemory needs(const void *self, int N, bool backward) {
     const Cast *s = self;
     CastState v = {0};
     AttnMemory m = {0};
-    place_saved(&v, s, &m, N, backward);
+    layout_saved(&v, s, &m, N, backward);
     AttnMemory choose = m;
-    cast_place_choose(s, &choose, N);
-    place_scratch(&v, s, &m.scratch, N, backward);
+    cast_layout_choose(s, &choose, N);
+    layout_scratch(&v, s, &m.scratch, N, backward);
     Arena mix = m.job;
-    place_cluster(s, &m.job, N, backward);
-    cast_place_mix(s, &mix);
+    layout_cluster(s, &m.job, N, backward);
+    cast_layout_mix(s, &mix);
     m.scratch.used = larger(m.scratch.used, choose.scratch.used);
     m.job.used = larger(m.job.used, larger(mix.used, choose.job.used));
     return m;
@@ -260,7 +260,7 @@ static void pack_cluster(const CastState *v, AttendPack *p, int c) {
 
 static void cluster_forward(const void *ctx, int c, Arena scratch) {
     const CastState *v = ctx;
-    ClusterJob *j = place_cluster(v->s, &scratch, v->N, false);
+    ClusterJob *j = layout_cluster(v->s, &scratch, v->N, false);
     if (v->size[c] == 0) return;
     pack_cluster(v, &j->pack, c);
     for (int head = 0; head < v->s->shape.h && v->s->intra; head++)
@@ -297,7 +297,7 @@ static void members_backward(const CastState *v, ClusterJob *j, int c, int head)
 
 static void cluster_backward(const void *ctx, int c, Arena scratch) {
     const CastState *v = ctx;
-    ClusterJob *j = place_cluster(v->s, &scratch, v->N, true);
+    ClusterJob *j = layout_cluster(v->s, &scratch, v->N, true);
     if (v->size[c] == 0) return;
     pack_cluster(v, &j->pack, c);
     attend_pack_backward(&j->pack, v->rows.dr);
@@ -322,11 +322,11 @@ static void open(CastState *v, const Cast *s, const AttnCall *c, bool backward) 
     AttnMemory m = c->memory;
     *v = (CastState){.s = s, .call = c, .N = c->N, .k = cast_cluster_size(s, c->N)};
     v->skips = cast_skips(s, c->N);
-    place_saved(v, s, &m, c->N, backward);
+    layout_saved(v, s, &m, c->N, backward);
     v->clustered = backward && v->skips ? v->order[c->N] : c->N;
     if (!backward && !v->skips) attn_project(c, &v->rows, c->X, c->N);
     if (!backward) cast_choose(v, m);
-    place_scratch(v, s, &m.scratch, c->N, backward);
+    layout_scratch(v, s, &m.scratch, c->N, backward);
     order_rows(v);
     if (backward ? !s->shape.keep : v->skips) attn_project(c, &v->rows, v->x, v->clustered);
     cast_mix(v);

@@ -26,7 +26,7 @@ typedef struct ChooseBlock {
     real *fq, *fk, *sum; /* (C,BLOCK) f of a head; affinities */
 } ChooseBlock;
 
-static void place(Choose *t, const Cast *s, Arena *a, int N) {
+static void layout(Choose *t, const Cast *s, Arena *a, int N) {
     const size_t C = (size_t)s->clusters, rows = (size_t)s->shape.h * C, n = cast_token_reals(N);
     for (int i = 0; i < 2; i++) {
         t->table[i] = arena_reals(a, rows * (size_t)s->shape.d);
@@ -40,7 +40,7 @@ static void place(Choose *t, const Cast *s, Arena *a, int N) {
     t->row = arena_ints(a, (size_t)N);
 }
 
-static void place_block(ChooseBlock *t, const Cast *s, Arena *a) {
+static void layout_block(ChooseBlock *t, const Cast *s, Arena *a) {
     const size_t C = (size_t)s->clusters;
     t->turned = arena_reals(a, (size_t)s->shape.d * BLOCK);
     t->fq = arena_reals(a, C * BLOCK);
@@ -48,11 +48,11 @@ static void place_block(ChooseBlock *t, const Cast *s, Arena *a) {
     t->sum = arena_reals(a, C * BLOCK);
 }
 
-void cast_place_choose(const Cast *s, AttnMemory *memory, int N) {
+void cast_layout_choose(const Cast *s, AttnMemory *memory, int N) {
     Arena block = memory->job, cluster = memory->job;
-    place(&(Choose){0}, s, &memory->scratch, N);
-    place_block(&(ChooseBlock){0}, s, &block);
-    cluster_place(&(ClusterScratch){0}, &cluster, N);
+    layout(&(Choose){0}, s, &memory->scratch, N);
+    layout_block(&(ChooseBlock){0}, s, &block);
+    cluster_layout(&(ClusterScratch){0}, &cluster, N);
     memory->job = block.used > cluster.used ? block : cluster;
 }
 
@@ -122,7 +122,7 @@ static void choose_block(const void *ctx, int i, Arena scratch) {
     const size_t ld = cast_token_reals(v->N);
     const Block b = cast_block(i, v->N, v->N);
     ChooseBlock o;
-    place_block(&o, v->s, &scratch);
+    layout_block(&o, v->s, &scratch);
     gate(t, b);
     if (v->skips) {
         table_scores(t, &o, b);
@@ -168,7 +168,7 @@ static void top_k(const void *ctx, int c, Arena scratch) {
     const Choose *t = ctx;
     const CastState *v = t->v;
     ClusterScratch sort;
-    cluster_place(&sort, &scratch, v->N);
+    cluster_layout(&sort, &scratch, v->N);
     v->size[c] = cluster_top_k(cast_list(v, c), t->affinity + (size_t)c * cast_token_reals(v->N),
                                &sort, v->N, v->k);
     keep_members(t, c);
@@ -179,23 +179,23 @@ static void single_assignment(const void *ctx, int job, Arena scratch) {
     const CastState *v = t->v;
     ClusterScratch sort;
     (void)job;
-    cluster_place(&sort, &scratch, v->N);
+    cluster_layout(&sort, &scratch, v->N);
     cluster_sa_top_k(v->list, v->size, t->affinity, (int)cast_token_reals(v->N), &sort, v->N,
                      v->s->clusters, v->k);
     for (int c = 0; c < v->s->clusters; c++) keep_members(t, c);
 }
 
 /* Tokens of clusters, best first. */
-static void report(const Choose *t, AttnTap *tap) {
+static void report(const Choose *t, AttnTrace *trace) {
     const CastState *v = t->v;
     const int C = v->s->clusters, slots = cast_cluster_size(v->s, v->s->shape.max_tokens);
     for (int c = 0; c < C; c++)
-        for (int i = 0; i < v->size[c]; i++) attn_tap_choice(tap, c, cast_list(v, c)[i]);
-    for (int c = 0; c < C && tap->clusters; c++)
+        for (int i = 0; i < v->size[c]; i++) attn_trace_choice(trace, c, cast_list(v, c)[i]);
+    for (int c = 0; c < C && trace->clusters; c++)
         for (int i = 0; i < slots; i++)
-            tap->clusters[c * slots + i] = i < v->size[c] ? cast_list(v, c)[i] : -1;
-    if (tap->affinities)
-        transpose(tap->affinities, C, t->affinity, (int)cast_token_reals(v->N), C, v->N);
+            trace->clusters[c * slots + i] = i < v->size[c] ? cast_list(v, c)[i] : -1;
+    if (trace->affinities)
+        transpose(trace->affinities, C, t->affinity, (int)cast_token_reals(v->N), C, v->N);
 }
 
 /* ---- the order of rows: clustered tokens, then the others ---- */
@@ -258,7 +258,7 @@ static void keep_block(const void *ctx, int i, Arena scratch) {
 void cast_choose(CastState *v, AttnMemory memory) {
     const AttnCall *c = v->call;
     Choose t = {.v = v};
-    place(&t, v->s, &memory.scratch, v->N);
+    layout(&t, v->s, &memory.scratch, v->N);
     if (!v->skips) t.aq = v->aq, t.sig = v->sig;
     if (v->skips) attn_each(c, v->s->shape.h, score_tables, NULL, &t);
     attn_each(c, cast_blocks(v->N), choose_block, NULL, &t);
@@ -266,7 +266,7 @@ void cast_choose(CastState *v, AttnMemory memory) {
         attn_each(c, v->s->clusters, top_k, NULL, &t);
     else
         attn_each(c, 1, single_assignment, NULL, &t);
-    if (c->tap) report(&t, c->tap);
+    if (c->trace) report(&t, c->trace);
     if (!v->skips) return;
     order_rows(&t);
     attn_each(c, cast_row_blocks(v), keep_block, NULL, &t);

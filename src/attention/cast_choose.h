@@ -6,7 +6,7 @@
 #include "attention/cast_state.h"
 
 /* Takes from `memory` what choosing works with; the state goes on from a copy made before. */
-void cast_place_choose(const Cast *s, AttnMemory *memory, int N);
+void cast_layout_choose(const Cast *s, AttnMemory *memory, int N);
 
 /* Fills in what the state saves of the scores and the clusters, and, where it skips, the order of
  * rows and how many of them are clustered. It reads X and the projections where it skips, else

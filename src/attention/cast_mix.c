@@ -6,7 +6,7 @@
 #include "ops/attnfn.h"
 #include "ops/vec.h"
 
-void cast_place_mix(const Cast *s, Arena *job) { arena_reals(job, (size_t)s->shape.d * BLOCK); }
+void cast_layout_mix(const Cast *s, Arena *job) { arena_reals(job, (size_t)s->shape.d * BLOCK); }
 
 /* ---- mixing weights A_sum, step 7 ---- */
 

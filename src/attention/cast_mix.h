@@ -6,7 +6,7 @@
 #include "attention/cast_state.h"
 
 /* What a job here takes of AttnMemory.job. */
-void cast_place_mix(const Cast *s, Arena *job);
+void cast_layout_mix(const Cast *s, Arena *job);
 
 /* A_sum of all rows, members' weights, and what is left for the clusters that do not hold a row's
  * token. */

@@ -13,7 +13,7 @@ typedef uint32_t Bits;
 
 enum { BITS = 8 * sizeof(Bits), DIGIT = 8, BUCKETS = 1 << DIGIT };
 
-void cluster_place(ClusterScratch *s, Arena *a, int N) {
+void cluster_layout(ClusterScratch *s, Arena *a, int N) {
     for (int i = 0; i < 2; i++) { /* rank_sort reads whole vectors, and uses what is there */
         s->keys[i] = arena_take(a, (size_t)(N + VEC), sizeof(Bits));
         s->items[i] = arena_ints(a, (size_t)N);

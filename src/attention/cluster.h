@@ -13,7 +13,7 @@ typedef struct ClusterScratch {
     int *items[2]; /* what they belong to */
     int *count;
 } ClusterScratch;
-void cluster_place(ClusterScratch *s, Arena *a, int N);
+void cluster_layout(ClusterScratch *s, Arena *a, int N);
 
 /* Both list at most k tokens a cluster, best first, -1 in empty slots. Equal scores: the lower
  * index first (-0 equals +0); NaN is below everything. */

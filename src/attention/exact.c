@@ -10,24 +10,24 @@ typedef struct Exact {
     real *lse;
 } Exact;
 
-static AttnMemory place(Exact *x, const AttnMech *m, const AttnShape *s, AttnMemory memory, int N,
-                        bool backward) {
-    attn_place_rows(&x->rows, m, s, &memory, N, backward);
-    attend_place(&x->pack, &memory.scratch, N, N, s->d, s->e, backward);
+static AttnMemory layout(Exact *x, const AttnMech *m, const AttnShape *s, AttnMemory memory, int N,
+                         bool backward) {
+    attn_layout_rows(&x->rows, m, s, &memory, N, backward);
+    attend_layout(&x->pack, &memory.scratch, N, N, s->d, s->e, backward);
     x->pack.o = x->rows.r;
     x->lse = arena_reals(&memory.saved, (size_t)N * (size_t)s->h);
-    attend_place_tiles(&(AttendTiles){0}, &memory.job, N, backward, false);
+    attend_layout_tiles(&(AttendTiles){0}, &memory.job, N, backward, false);
     return memory;
 }
 
 AttnMemory exact_needs(const AttnMech *m, const AttnShape *s, int N, bool backward) {
-    return place(&(Exact){0}, m, s, (AttnMemory){0}, N, backward);
+    return layout(&(Exact){0}, m, s, (AttnMemory){0}, N, backward);
 }
 
 static void open(Exact *x, const AttnMech *m, const AttnShape *s, AttendBand band,
                  const AttnCall *c, bool backward) {
     real *const *qkv = x->rows.qkv;
-    place(x, m, s, c->memory, c->N, backward);
+    layout(x, m, s, c->memory, c->N, backward);
     x->pack.band = band;
     if (!backward || !s->keep) attn_project(c, &x->rows, c->X, c->N);
     attend_pack_queries(&x->pack, qkv[ATTN_Q], NULL, c->N);
@@ -39,7 +39,7 @@ static void forward_job(const void *ctx, int job, Arena scratch) {
     const Exact *x = ctx;
     const int N = x->pack.n, tile = job % attn_tiles(N), head = job / attn_tiles(N);
     AttendTiles t;
-    attend_place_tiles(&t, &scratch, N, false, false);
+    attend_layout_tiles(&t, &scratch, N, false, false);
     attend_forward(&x->pack, &t, head, tile * ATTN_TILE, attn_tile_rows(N, tile),
                    x->lse + (size_t)head * (size_t)N, ATTN_SOFTMAX);
 }
@@ -47,7 +47,7 @@ static void forward_job(const void *ctx, int job, Arena scratch) {
 static void backward_job(const void *ctx, int head, Arena scratch) {
     const Exact *x = ctx;
     AttendTiles t;
-    attend_place_tiles(&t, &scratch, x->pack.n, true, false);
+    attend_layout_tiles(&t, &scratch, x->pack.n, true, false);
     attend_backward(&x->pack, &t, head, NULL, NULL, x->lse + (size_t)head * (size_t)x->pack.n,
                     ATTN_SOFTMAX);
 }

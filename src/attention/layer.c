@@ -16,31 +16,31 @@ void attn_each(const AttnCall *c, int jobs, AttnJob *job, AttnJob *finish, const
 }
 
 /* A tile of rows that have no place of their own yet. */
-static real *place_tile(Arena *job, int d) { return arena_reals(job, ATTN_TILE * (size_t)d); }
+static real *layout_tile(Arena *job, int d) { return arena_reals(job, ATTN_TILE * (size_t)d); }
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 AttnMemory attn_memory(const AttnMech *m, const void *self, int N) {
     const AttnMemory f = m->needs(self, N, false), b = m->needs(self, N, true);
     Arena kit = {0};
-    place_tile(&kit, ((const AttnShape *)self)->d);
+    layout_tile(&kit, ((const AttnShape *)self)->d);
     return (AttnMemory){.saved.used = larger(f.saved.used, b.saved.used),
                         .scratch.used = larger(f.scratch.used, b.scratch.used),
                         .job.used = larger(kit.used, larger(f.job.used, b.job.used))};
 }
 
-static void place_three(real *to[3], const AttnMech *m, Arena *a, size_t reals) {
+static void layout_three(real *to[3], const AttnMech *m, Arena *a, size_t reals) {
     for (int i = 0; i < 3; i++) to[i] = m->projections & ATTN_HAS(i) ? arena_reals(a, reals) : NULL;
 }
 
-void attn_place_rows(AttnRows *rows, const AttnMech *m, const AttnShape *s, AttnMemory *memory,
-                     int n, bool backward) {
+void attn_layout_rows(AttnRows *rows, const AttnMech *m, const AttnShape *s, AttnMemory *memory,
+                      int n, bool backward) {
     const size_t d = (size_t)s->d, all = (size_t)n * d;
-    place_three(rows->qkv, m, s->keep ? &memory->saved : &memory->scratch, all);
+    layout_three(rows->qkv, m, s->keep ? &memory->saved : &memory->scratch, all);
     rows->r = arena_reals(&memory->saved, attend_padded(n) * d);
     if (!backward) return;
     rows->dr = arena_reals(&memory->scratch, all);
-    place_three(rows->dqkv, m, &memory->scratch, all);
+    layout_three(rows->dqkv, m, &memory->scratch, all);
     for (int i = 0; i < 3; i++)
         if (rows->dqkv[i]) memset(rows->dqkv[i], 0, all * sizeof(real));
 }
@@ -69,7 +69,7 @@ static void forward_tile(const void *ctx, int tile, Arena scratch) {
     const size_t at = (size_t)tile * ATTN_TILE * (size_t)d;
     for (int i = 0; i < p->count; i++) {
         if (!p->y[i]) continue;
-        real *y = p->list ? place_tile(&scratch, d) : p->y[i] + at;
+        real *y = p->list ? layout_tile(&scratch, d) : p->y[i] + at;
         linear_forward(y, d, p->x + at, d, p->proj[i].wt, p->proj[i].b, NULL, n, d, d);
         for (int r = 0; r < n && p->list; r++)
             vec_copy(p->y[i] + (size_t)p->list[tile * ATTN_TILE + r] * (size_t)d, y + r * d, d);

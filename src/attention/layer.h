@@ -30,8 +30,8 @@ typedef struct AttnRows {
 } AttnRows;
 
 /* r is saved; q, k and v too where the shape says so, else they are scratch. */
-void attn_place_rows(AttnRows *rows, const AttnMech *m, const AttnShape *s, AttnMemory *memory,
-                     int n, bool backward);
+void attn_layout_rows(AttnRows *rows, const AttnMech *m, const AttnShape *s, AttnMemory *memory,
+                      int n, bool backward);
 
 /* q, k and v of x (n,d); from their gradients dx (n,d), which is written, or added to with `add`,
  * and the projections' own, which are added to. */

@@ -20,16 +20,16 @@ typedef struct Naive {
 
 static size_t square(int N) { return (size_t)N * (size_t)N; }
 
-static AttnMemory place(Naive *o, const AttnShape *s, AttnMemory m, int N, bool backward) {
+static AttnMemory layout(Naive *o, const AttnShape *s, AttnMemory m, int N, bool backward) {
     o->s = s, o->N = N;
-    attn_place_rows(&o->rows, &attn_naive, s, &m, N, backward);
+    attn_layout_rows(&o->rows, &attn_naive, s, &m, N, backward);
     o->P = arena_reals(&m.saved, square(N) * (size_t)s->h);
     for (int i = 0; i < 2 && backward; i++) arena_reals(&m.job, square(N));
     return m;
 }
 
 static AttnMemory needs(const void *self, int N, bool backward) {
-    return place(&(Naive){0}, self, (AttnMemory){0}, N, backward);
+    return layout(&(Naive){0}, self, (AttnMemory){0}, N, backward);
 }
 
 static void scale(real *x, real f, size_t n) {
@@ -65,7 +65,7 @@ static void backward_head(const void *ctx, int head, Arena scratch) {
 
 static void forward(const void *self, const AttnCall *c) {
     Naive o;
-    place(&o, self, c->memory, c->N, false);
+    layout(&o, self, c->memory, c->N, false);
     attn_project(c, &o.rows, c->X, c->N);
     attn_each(c, o.s->h, forward_head, NULL, &o);
     attn_output(c, &o.rows, c->Y, NULL, c->N);
@@ -73,7 +73,7 @@ static void forward(const void *self, const AttnCall *c) {
 
 static void backward(const void *self, const AttnCall *c) {
     Naive o;
-    place(&o, self, c->memory, c->N, true);
+    layout(&o, self, c->memory, c->N, true);
     if (!o.s->keep) attn_project(c, &o.rows, c->X, c->N);
     attn_output_backward(c, &o.rows, c->dY, c->N);
     attn_each(c, o.s->h, backward_head, NULL, &o);

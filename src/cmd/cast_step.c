@@ -8,7 +8,7 @@
 #include "core/gemm.h"
 #include "core/option.h"
 #include "model/engine.h"
-#include "model/taps.h"
+#include "model/traces.h"
 #include "optim/schedule.h"
 #include "train/config.h"
 #include "train/stop.h"
@@ -138,14 +138,14 @@ typedef struct Step {
     Batch batch;
     double *loss;
     real *logits;
-    Taps taps;
+    Traces traces;
 } Step;
 
-static void place(Step *s, Arena *a) {
+static void layout(Step *s, Arena *a) {
     const size_t total = s->c->model.params.total, B = (size_t)s->batch.B;
     s->w = arena_reals(a, total);
     s->grads = arena_reals(a, total);
-    adamw_place(&s->adamw, a, &s->c->model.params);
+    adamw_layout(&s->adamw, a, &s->c->model.params);
     s->loss = arena_take(a, B, sizeof *s->loss);
     s->logits = arena_reals(a, B * (size_t)s->c->model.task.classes);
 }
@@ -167,7 +167,8 @@ static double pass(Step *s) {
     engine_weights(&s->engine, s->w);
     engine_begin_update(&s->engine);
     const Outcome out = {.loss = s->loss, .logits = s->logits};
-    engine_step(&s->engine, s->batch.samples, B, 1.0 / B, rng_key(0), s->grads, &out, s->taps.tap);
+    engine_step(&s->engine, s->batch.samples, B, 1.0 / B, rng_key(0), s->grads, &out,
+                s->traces.trace);
     for (int i = 0; i < B; i++) loss += s->loss[i];
     return loss / B;
 }
@@ -192,7 +193,7 @@ static bool write_results(Step *s, const char *path, Err *err) {
     int n = params_tensors(&m->params, s->grads, "grad.", PARAM_TRAINED, t, names);
     t[n++] = st_real_tensor("logits", s->logits, 2, (int64_t[]){s->batch.B, m->task.classes});
     t[n++] = st_real_tensor("loss", &loss, 1, (int64_t[]){1});
-    n += taps_tensors(&s->taps, m, t + n, names + n);
+    n += traces_tensors(&s->traces, m, t + n, names + n);
     bool ok = st_write(path, t, n, NULL, 0, err);
     mem_free(t);
     mem_free(names);
@@ -230,14 +231,14 @@ static bool run(const Config *c, const Options *o, Err *err) {
     StFile f = {0};
     bool ok = st_open(&f, o->batch, err) && read_batch(&s.batch, c, o->batch, &f, err);
     if (ok) {
-        place(&s, &s.memory);
+        layout(&s, &s.memory);
         const size_t bytes = s.memory.used;
         s.memory.used = 0;
         ok = arena_open(&s.memory, bytes, err);
     }
     if (ok) {
-        place(&s, &s.memory);
-        taps_open(&s.taps, &c->model, s.batch.B * s.batch.per, most_tokens(&s), false);
+        layout(&s, &s.memory);
+        traces_open(&s.traces, &c->model, s.batch.B * s.batch.per, most_tokens(&s), false);
         ok = read_weights(&c->model, s.w, o->weights, err) &&
              engine_open(&s.engine, &c->model, s.batch.B, c->train.lanes, true, err);
     }
@@ -247,7 +248,7 @@ static bool run(const Config *c, const Options *o, Err *err) {
     engine_close(&s.engine);
     arena_close(&s.memory);
     mem_free(s.batch.samples);
-    taps_close(&s.taps);
+    traces_close(&s.traces);
     st_close(&f);
     return ok;
 }

@@ -110,7 +110,7 @@ static bool viz(Options *o, Err *err) {
     const int threads = lanes_open(o->threads);
     gemm_open();
     stop_ignore_write_signals();
-    /* Taps take memory: as many examples at a time as are computed at a time. */
+    /* Traces take memory: as many examples at a time as are computed at a time. */
     o->request.batch = o->stats ? threads : 1;
     o->request.place = o->line.words[0];
     o->request.overrides = o->line.words + 1;

@@ -101,7 +101,7 @@ void lanes_run(int lanes, LaneJob *job, void *ctx) {
  * above. */
 static int tree_nodes(int lanes) { return 2 * lanes + 32; }
 
-void lanepool_place(LanePool *p, Arena *a, int lanes, size_t reals) {
+void lanepool_layout(LanePool *p, Arena *a, int lanes, size_t reals) {
     p->lanes = lanes;
     p->stride = (reals + 15) / 16 * 16;
     p->base = arena_reals(a, p->stride * (size_t)lanes);

@@ -27,7 +27,7 @@ typedef struct LanePool {
     int *free_list, nfree; /* buffers that no lane holds */
     int *slot;             /* per node of the tree: its buffer, -1 until it is done */
 } LanePool;
-void lanepool_place(LanePool *p, Arena *a, int lanes, size_t reals);
+void lanepool_layout(LanePool *p, Arena *a, int lanes, size_t reals);
 
 /* Runs job for every lane with a buffer whose elements from..to-1 are 0 at the start; afterwards
  * adds the sum over lanes of these elements to total[from..to-1]. */

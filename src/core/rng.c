@@ -33,13 +33,13 @@ static double unit(uint32_t hi, uint32_t lo) {
 
 RngKey rng_key(uint64_t seed) { return (RngKey){{(uint32_t)seed, (uint32_t)(seed >> 32)}}; }
 
-RngKey rng_fold(RngKey key, uint64_t value) {
+RngKey rng_subkey(RngKey key, uint64_t value) {
     uint32_t w[4];
     draw(w, key, value, USE_FOLD);
     return (RngKey){{w[0], w[1]}};
 }
 
-RngKey rng_fold_name(RngKey key, const char *name) {
+RngKey rng_subkey_name(RngKey key, const char *name) {
     for (; *name; name++) {
         uint32_t w[4];
         draw(w, key, (unsigned char)*name, USE_NAME);

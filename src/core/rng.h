@@ -14,8 +14,8 @@ typedef struct RngKey {
 } RngKey;
 
 RngKey rng_key(uint64_t seed);
-RngKey rng_fold(RngKey key, uint64_t value);
-RngKey rng_fold_name(RngKey key, const char *name);
+RngKey rng_subkey(RngKey key, uint64_t value);
+RngKey rng_subkey_name(RngKey key, const char *name);
 
 /* The raw generator: four words of counter, two of key (Random123's philox4x32_10). */
 void rng_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);

@@ -110,7 +110,7 @@ static void take_crop(Harvest *h, const Crop *c) {
 
 static void reap(Harvest *h, uint64_t seed) {
     Crop *crops = mem_alloc(LANES, sizeof *crops);
-    Round r = {.key = rng_fold_name(rng_key(seed), "listops"), .crops = crops};
+    Round r = {.key = rng_subkey_name(rng_key(seed), "listops"), .crops = crops};
     while (h->done < h->total) {
         /* One in twelve is kept, so this is about enough for what is missing. */
         int lanes = (h->total - h->done) / (PER_LANE / 12) + 1;

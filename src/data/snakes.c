@@ -160,7 +160,7 @@ static int crowd(const Work *w, int y, int x) {
     return most;
 }
 
-static void place(Work *w, Snake *s, const Stroke *stroke, int y, int x, double contrast) {
+static void layout(Work *w, Snake *s, const Stroke *stroke, int y, int x, double contrast) {
     s->last = (Placed){.stroke = stroke, .y = y, .x = x, .contrast = contrast};
     w->placed[w->nplaced++] = s->last;
 }
@@ -186,7 +186,7 @@ static bool extend(Work *w, Snake *s, double contrast) {
         const Arm *a = &p->arm[h->turns[i].arm];
         if (!fits(w, &a->stroke, y + a->y, x + a->x)) continue;
         take(w, &s->last);
-        place(w, s, &a->stroke, y + a->y, x + a->x, contrast);
+        layout(w, s, &a->stroke, y + a->y, x + a->x, contrast);
         s->heading = DEGREES + h->turns[i].arm;
         s->pivot_y = y, s->pivot_x = x;
         s->tip_y = y + a->y, s->tip_x = x + a->x;
@@ -203,7 +203,7 @@ static bool begin(Work *w, Snake *s, int degree, int y, int x, double contrast) 
     if (!inside(w, head_y, head_x) || !inside(w, s->pivot_y, s->pivot_x)) return false;
     s->heading = degree;
     s->origin_y = y, s->origin_x = x;
-    place(w, s, &o->stroke, y, x, contrast);
+    layout(w, s, &o->stroke, y, x, contrast);
     return true;
 }
 
@@ -393,7 +393,7 @@ static void work_close(Work *w) {
 
 void snakes_draw(const Snakes *s, uint64_t seed, uint64_t index, uint8_t *pixels,
                  SnakeFacts *facts) {
-    Work *w = work_open(s, rng_fold(rng_fold_name(rng_key(seed), "pathfinder"), index));
+    Work *w = work_open(s, rng_subkey(rng_subkey_name(rng_key(seed), "pathfinder"), index));
     int n = s->style.side * s->style.side, from = below(w, 2);
     double *image = mem_alloc((size_t)n, sizeof *image);
     Snake snake[2];

@@ -183,7 +183,7 @@ int task_split(const TaskRequest *r, int i) {
 unsigned char *task_deal(int n, int val, int test, uint64_t seed, const char *name) {
     unsigned char *split = mem_alloc((size_t)n, 1);
     int *perm = mem_alloc((size_t)n, sizeof *perm);
-    rng_permutation(perm, n, rng_fold_name(rng_key(seed), name));
+    rng_permutation(perm, n, rng_subkey_name(rng_key(seed), name));
     for (int i = 0; i < n; i++)
         split[perm[i]] = i < val ? SPLIT_VAL : i < val + test ? SPLIT_TEST : SPLIT_TRAIN;
     mem_free(perm);

@@ -6,7 +6,7 @@
  * their tables are small. */
 bool doc_keeps_embedding(const Model *m) { return m->conf.norm != NORM_BATCH; }
 
-void doc_place(Doc *doc, Arena *a, const Model *m, int N) {
+void doc_layout(Doc *doc, Arena *a, const Model *m, int N) {
     const size_t n = (size_t)N, d = (size_t)m->conf.d;
     const int streams = 2 * m->conf.depth + 1;
     doc->N = N;

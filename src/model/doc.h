@@ -32,7 +32,7 @@ typedef struct Doc {
     int N;               /* tokens, cls counted */
     const int *ids;      /* its token ids, without cls */
     RngKey key;          /* of its dropout masks */
-    AttnTap *tap;        /* one a block, or NULL */
+    AttnTrace *trace;    /* one a block, or NULL */
     AttnMeter *meter;    /* or NULL */
     real **stream;       /* (2 depth + 1) x (N,d): the inputs of norms, and of the first sublayer;
                             with batch norm the first, the embedding, is a thread's */
@@ -41,7 +41,7 @@ typedef struct Doc {
     real *grad;   /* (N,d) gradient of the stream */
     real *z, *dz; /* (d) pooled */
 } Doc;
-void doc_place(Doc *doc, Arena *a, const Model *m, int N);
+void doc_layout(Doc *doc, Arena *a, const Model *m, int N);
 
 /* Whether documents keep their embedding, or a thread makes it again for each segment. */
 bool doc_keeps_embedding(const Model *m);

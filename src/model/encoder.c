@@ -12,13 +12,13 @@
 #include "ops/vmath.h"
 
 enum { TILE = 256 };
-enum { PLACE_EMBEDDING, PLACE_ATTENTION, PLACE_FEED_FORWARD };
+enum { SITE_EMBEDDING, SITE_ATTENTION, SITE_FEED_FORWARD };
 
 /* ---- memory ---- */
 
 static int largest(int a, int b) { return a > b ? a : b; }
 
-void encoder_place(EncoderScratch *t, Arena *a, const Model *m) {
+void encoder_layout(EncoderScratch *t, Arena *a, const Model *m) {
     const size_t d = (size_t)m->conf.d;
     const int embedded = fold_applies(m) ? 0 : m->conf.d_emb;
     const size_t wide = (size_t)largest(largest(m->conf.d_ff, embedded), m->conf.d) * TILE;
@@ -76,10 +76,10 @@ static const real *sublayer_input(NormRows *norm, const Pass *p, const Doc *doc,
 #define FOR_TILES(r0, n, N)                                                                        \
     for (int r0 = 0, n; n = (N)-r0 < TILE ? (N)-r0 : TILE, r0 < (N); r0 += TILE)
 
-static void drop(const Pass *p, const Doc *doc, int place, int layer, real *x, int r0, int n,
+static void drop(const Pass *p, const Doc *doc, int site, int layer, real *x, int r0, int n,
                  int d) {
     if (p->dropout <= 0) return;
-    RngKey key = rng_fold(rng_fold(doc->key, (uint64_t)place), (uint64_t)layer);
+    RngKey key = rng_subkey(rng_subkey(doc->key, (uint64_t)site), (uint64_t)layer);
     dropout_apply(x, key, p->dropout, (int64_t)r0 * d, (int64_t)n * d);
 }
 
@@ -96,7 +96,7 @@ static void embed_tile(const Pass *p, const Doc *doc, real *x, int r0, int n) {
     for (int j = 0; j < D && first; j++) x[j] = p->w[m->cls + (size_t)j] + pos[j];
     embed_forward(x + first * D, doc->ids + r0 - cls + first, p->w + m->tok, pos + first * D,
                   n - first, D);
-    drop(p, doc, PLACE_EMBEDDING, 0, x, r0, n, D);
+    drop(p, doc, SITE_EMBEDDING, 0, x, r0, n, D);
 }
 
 /* From the folded tables (model/fold.h): rows of width d. */
@@ -159,7 +159,7 @@ static void embedding_backward(const Pass *p, const Doc *doc, EncoderScratch *t,
         } else {
             memcpy(dx, g, (size_t)(n * d) * sizeof *dx);
         }
-        drop(p, doc, PLACE_EMBEDDING, 0, dx, r0, n, D);
+        drop(p, doc, SITE_EMBEDDING, 0, dx, r0, n, D);
         real *dpos = m->conf.positions == POS_LEARNED ? dw + m->pos + (size_t)r0 * (size_t)D : NULL;
         const int first = cls && r0 == 0;
         for (int j = 0; j < D && first; j++) {
@@ -184,7 +184,7 @@ static void add_residual(const Pass *p, const Doc *doc, int layer, real *restric
         return;
     }
     linear_forward(y, d, x, in, wt, b, NULL, n, in, d);
-    drop(p, doc, PLACE_FEED_FORWARD, layer, y, r0, n, d);
+    drop(p, doc, SITE_FEED_FORWARD, layer, y, r0, n, d);
 #pragma omp simd
     for (int i = 0; i < n * d; i++) out[i] = residual[i] + y[i];
 }
@@ -195,7 +195,7 @@ static const real *residual_backward(const Pass *p, const Doc *doc, int layer, c
     const int d = p->m->conf.d;
     if (p->dropout <= 0) return grad;
     memcpy(to, grad, (size_t)(n * d) * sizeof *to);
-    drop(p, doc, PLACE_FEED_FORWARD, layer, to, r0, n, d);
+    drop(p, doc, SITE_FEED_FORWARD, layer, to, r0, n, d);
     return to;
 }
 
@@ -209,7 +209,7 @@ static AttnCall attention_call(const Pass *p, const Doc *doc, const EncoderScrat
                   .dw = dw,
                   .own = at->own,
                   .memory = {doc->blocks[layer].attn, t->attn, t->job},
-                  .tap = doc->tap ? &doc->tap[layer] : NULL,
+                  .trace = doc->trace ? &doc->trace[layer] : NULL,
                   .meter = doc->meter};
     for (int i = 0; i < ATTN_PROJECTIONS; i++) {
         const LinearAt *l = &at->attn[i];
@@ -241,13 +241,13 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
     AttnCall c = attention_call(p, doc, t, layer, NULL);
     c.X = attention_input(norm_forward, p, doc, t, segment);
     c.Y = output_of(m, doc, segment);
-    if (c.tap) c.tap->digest = 0;
+    if (c.trace) c.trace->digest = 0;
     run_mechanism(m, m->mech->forward, &c);
     const real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : c.X;
     FOR_TILES (r0, n, doc->N) {
         real *restrict y = rows(c.Y, r0, d);
         const real *restrict x = residual + (size_t)r0 * (size_t)d;
-        drop(p, doc, PLACE_ATTENTION, layer, y, r0, n, d);
+        drop(p, doc, SITE_ATTENTION, layer, y, r0, n, d);
 #pragma omp simd
         for (int i = 0; i < n * d; i++) y[i] += x[i];
     }
@@ -305,7 +305,7 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
     c.dX = t->dx;
     if (p->dropout > 0) {
         c.dY = memcpy(t->dy, doc->grad, (size_t)(N * d) * sizeof *t->dy);
-        drop(p, doc, PLACE_ATTENTION, layer, t->dy, 0, N, d);
+        drop(p, doc, SITE_ATTENTION, layer, t->dy, 0, N, d);
     }
     run_mechanism(m, m->mech->backward, &c);
     FOR_TILES (r0, n, N) input_backward(p, doc, t, segment, r0, n, dw);

@@ -13,7 +13,7 @@ typedef struct EncoderScratch {
     real *wide[2], *narrow[2]; /* tiles: of the widest layer, of width d */
     Arena attn, job;           /* the mechanism's, and its jobs' */
 } EncoderScratch;
-void encoder_place(EncoderScratch *t, Arena *a, const Model *m);
+void encoder_layout(EncoderScratch *t, Arena *a, const Model *m);
 
 /* What a segment computes, besides its norm. */
 typedef enum SegmentPart {

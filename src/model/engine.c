@@ -11,13 +11,13 @@
 
 static size_t doc_bytes(const Model *m) {
     Arena a = {0};
-    doc_place(&(Doc){0}, &a, m, m->max_tokens);
+    doc_layout(&(Doc){0}, &a, m, m->max_tokens);
     return a.used;
 }
 
 /* Documents' memory: of a whole batch where batch norm couples it, else of a sample a thread.
  * Evaluation, which nothing couples, uses a sample's worth for each thread of either. */
-static void place_documents(Engine *e, Arena *a) {
+static void layout_documents(Engine *e, Arena *a) {
     const Model *m = e->m;
     const size_t threads = (size_t)lanes_threads(), B = (size_t)e->max_batch;
     const size_t per = (size_t)m->task.per_example, bytes = per * doc_bytes(m);
@@ -30,18 +30,18 @@ static void place_documents(Engine *e, Arena *a) {
     e->docs_memory = (Arena){memory, 0, samples * bytes};
 }
 
-static void place_workers(Engine *e, Arena *a) {
+static void layout_workers(Engine *e, Arena *a) {
     e->workers = arena_take(a, (size_t)lanes_threads(), sizeof *e->workers);
     for (int i = 0; i < lanes_threads(); i++) {
         Worker k = {0};
-        encoder_place(&k.encoder, a, e->m);
-        head_place(&k.head, a, e->m);
+        encoder_layout(&k.encoder, a, e->m);
+        head_layout(&k.head, a, e->m);
         if (a->base) e->workers[i] = k;
     }
-    place_documents(e, a);
+    layout_documents(e, a);
 }
 
-static void place_batch_norm(Engine *e, Arena *a) {
+static void layout_batch_norm(Engine *e, Arena *a) {
     const size_t d = (size_t)e->m->conf.d, n = (size_t)e->m->nnorms;
     e->stats = arena_take(a, n, sizeof *e->stats);
     for (size_t i = 0; i < n; i++) {
@@ -53,20 +53,20 @@ static void place_batch_norm(Engine *e, Arena *a) {
     e->moments = arena_reals(a, (size_t)(e->max_batch * e->m->task.per_example) * 2 * d);
 }
 
-static void place(Engine *e, Arena *a) {
+static void layout(Engine *e, Arena *a) {
     const Model *m = e->m;
     const size_t B = (size_t)e->max_batch, total = m->params.total;
     e->wt = arena_reals(a, total);
-    fold_place(&e->fold, a, m);
-    place_workers(e, a);
+    fold_layout(&e->fold, a, m);
+    layout_workers(e, a);
     e->longest_first = arena_ints(a, B);
     e->order = arena_ints(a, B);
     e->lane_of = arena_ints(a, B);
     e->lane_start = arena_ints(a, (size_t)e->lanes + 1);
     e->load = arena_take(a, (size_t)e->lanes, sizeof *e->load);
-    if (m->conf.norm == NORM_BATCH) place_batch_norm(e, a);
+    if (m->conf.norm == NORM_BATCH) layout_batch_norm(e, a);
     if (!e->train) return;
-    lanepool_place(&e->pool, a, e->lanes, total);
+    lanepool_layout(&e->pool, a, e->lanes, total);
     if (e->coupled || e->fold.on) e->batch_grads = arena_reals(a, total);
 }
 
@@ -79,7 +79,7 @@ static void describe(Engine *e, const Model *m, int max_batch, int lanes, bool t
 size_t engine_bytes(const Model *m, int max_batch, int lanes, bool train) {
     Engine e;
     describe(&e, m, max_batch, lanes, train);
-    place(&e, &e.memory);
+    layout(&e, &e.memory);
     return e.memory.used;
 }
 
@@ -87,7 +87,7 @@ bool engine_open(Engine *e, const Model *m, int max_batch, int lanes, bool train
     const size_t bytes = engine_bytes(m, max_batch, lanes, train);
     describe(e, m, max_batch, lanes, train);
     if (!arena_open(&e->memory, bytes, err)) return false;
-    place(e, &e->memory);
+    layout(e, &e->memory);
     return true;
 }
 
@@ -150,22 +150,22 @@ typedef struct Run {
     Pass pass;
     const Sample *samples;
     const Outcome *out;
-    AttnTap *taps;
+    AttnTrace *traces;
     RngKey key;
     double scale;
     int lanes;
     int segment; /* of a coupled run */
 } Run;
 
-static void place_docs(const Run *r, int sample, Doc *docs, Arena *memory) {
+static void layout_docs(const Run *r, int sample, Doc *docs, Arena *memory) {
     const Model *m = r->pass.m;
     for (int i = 0; i < m->task.per_example; i++) {
         const Sample *s = &r->samples[sample];
-        doc_place(&docs[i], memory, m, model_tokens(m, s->length[i]));
+        doc_layout(&docs[i], memory, m, model_tokens(m, s->length[i]));
         const size_t at = (size_t)sample * (size_t)m->task.per_example + (size_t)i;
         docs[i].ids = s->ids[i];
-        docs[i].key = rng_fold(rng_fold(r->key, (uint64_t)s->number), (uint64_t)i);
-        docs[i].tap = r->taps ? r->taps + at * (size_t)m->conf.depth : NULL;
+        docs[i].key = rng_subkey(rng_subkey(r->key, (uint64_t)s->number), (uint64_t)i);
+        docs[i].trace = r->traces ? r->traces + at * (size_t)m->conf.depth : NULL;
     }
 }
 
@@ -185,7 +185,7 @@ static void finish_sample(const Run *r, int sample, const Doc *docs, HeadScratch
 static void whole_sample(const Run *r, int sample, Worker *k, real *dw) {
     const Model *m = r->pass.m;
     k->memory.used = 0;
-    place_docs(r, sample, k->docs, &k->memory);
+    layout_docs(r, sample, k->docs, &k->memory);
     for (int i = 0; i < m->task.per_example; i++)
         for (int s = 0; s < m->nsegments; s++)
             segment_forward(&r->pass, &k->docs[i], &k->encoder, s);
@@ -305,7 +305,7 @@ static void step_coupled(Run *r, int B, real *sums) {
     double population = 0;
     e->docs_memory.used = 0;
     for (int i = 0; i < B; i++) {
-        place_docs(r, i, coupled_docs(r, i), &e->docs_memory);
+        layout_docs(r, i, coupled_docs(r, i), &e->docs_memory);
         for (int j = 0; j < m->task.per_example; j++) population += coupled_docs(r, i)[j].N;
     }
     const int last = m->nsegments - 1;
@@ -329,9 +329,9 @@ static void add_batch(Engine *e, real *grads) {
 /* ---- entry points ---- */
 
 void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey key, real *grads,
-                 const Outcome *out, AttnTap *taps) {
+                 const Outcome *out, AttnTrace *traces) {
     REQUIRE(e->train && B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
-    Run r = {.e = e, .samples = samples, .out = out, .taps = taps, .key = key, .scale = scale};
+    Run r = {.e = e, .samples = samples, .out = out, .traces = traces, .key = key, .scale = scale};
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, e->m->conf.dropout};
     sort_samples(e, samples, B);
     r.lanes = deal(e, samples, B);
@@ -355,9 +355,10 @@ static void running_stats(Engine *e) {
     }
 }
 
-void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out, AttnTap *taps) {
+void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out,
+                     AttnTrace *traces) {
     REQUIRE(B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
-    Run r = {.e = e, .samples = samples, .out = out, .taps = taps};
+    Run r = {.e = e, .samples = samples, .out = out, .traces = traces};
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, 0};
     if (e->m->conf.norm == NORM_BATCH) running_stats(e);
     sort_samples(e, samples, B);

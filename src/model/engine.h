@@ -66,12 +66,13 @@ size_t engine_bytes(const Model *m, int max_batch, int lanes, bool train);
 void engine_weights(Engine *e, const real *w);
 
 /* Forward and backward: adds `scale` times the gradient of the sum of losses to grads. `key`, the
- * update's, drives dropout. taps (B,per_example,depth) may be NULL. */
+ * update's, drives dropout. traces (B,per_example,depth) may be NULL. */
 void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey key, real *grads,
-                 const Outcome *out, AttnTap *taps);
+                 const Outcome *out, AttnTrace *traces);
 
-/* Forward alone, as in evaluation: no dropout, running statistics. taps as above. */
-void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out, AttnTap *taps);
+/* Forward alone, as in evaluation: no dropout, running statistics. traces as above. */
+void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out,
+                     AttnTrace *traces);
 
 /* Batch norm's running statistics: begin copies them from the weights, each step updates the copy,
  * commit writes it back. An update that is abandoned before commit leaves no trace. */

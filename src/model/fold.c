@@ -9,7 +9,7 @@ bool fold_applies(const Model *m) {
     return m->conf.d < m->conf.d_emb && m->conf.positions == POS_LEARNED && m->conf.dropout <= 0;
 }
 
-void fold_place(Fold *f, Arena *a, const Model *m) {
+void fold_layout(Fold *f, Arena *a, const Model *m) {
     const size_t d = (size_t)m->conf.d;
     const size_t V = (size_t)m->task.vocab, T = (size_t)m->max_tokens;
     f->on = fold_applies(m);

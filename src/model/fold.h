@@ -18,7 +18,7 @@ typedef struct Fold {
 } Fold;
 
 bool fold_applies(const Model *m);
-void fold_place(Fold *f, Arena *a, const Model *m);
+void fold_layout(Fold *f, Arena *a, const Model *m);
 
 /* Projects the tables. */
 void fold_tables(const Fold *f, const Model *m, const real *w, const real *wt);

@@ -7,7 +7,7 @@
 
 static int width(const Model *m) { return m->task.per_example == 2 ? 4 * m->conf.d : m->conf.d; }
 
-void head_place(HeadScratch *t, Arena *a, const Model *m) {
+void head_layout(HeadScratch *t, Arena *a, const Model *m) {
     const size_t d = (size_t)m->conf.d, in = (size_t)width(m), K = (size_t)m->task.classes;
     t->features = arena_reals(a, in);
     t->dfeatures = arena_reals(a, in);

@@ -10,7 +10,7 @@ typedef struct HeadScratch {
     real *h, *g, *dh;           /* (d) before and after gelu */
     real *logits, *dlogits;     /* (classes) */
 } HeadScratch;
-void head_place(HeadScratch *t, Arena *a, const Model *m);
+void head_layout(HeadScratch *t, Arena *a, const Model *m);
 
 /* Reads docs[..].z; leaves t->logits. */
 void head_forward(const Pass *p, const Doc *docs, HeadScratch *t);

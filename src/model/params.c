@@ -46,7 +46,7 @@ void params_free(Params *p) {
 }
 
 static void init(const Param *p, real *w, uint64_t seed) {
-    const RngKey key = rng_fold_name(rng_fold_name(rng_key(seed), "init"), p->name);
+    const RngKey key = rng_subkey_name(rng_subkey_name(rng_key(seed), "init"), p->name);
     const int64_t n = (int64_t)p->n;
     real *x = w + p->at;
     switch (p->init.kind) {

@@ -27,7 +27,7 @@ static size_t tile_reals(int width) {
     return reals;
 }
 
-void attend_place(AttendPack *p, Arena *a, int n, int m, int d, int e, bool backward) {
+void attend_layout(AttendPack *p, Arena *a, int n, int m, int d, int e, bool backward) {
     const size_t queries = attend_padded(n) * (size_t)d, keys = attend_padded(m) * (size_t)d;
     *p = (AttendPack){.d = d, .e = e, .band = ATTEND_ALL};
     p->q = arena_reals(a, queries);
@@ -42,7 +42,7 @@ void attend_place(AttendPack *p, Arena *a, int n, int m, int d, int e, bool back
     p->dv = arena_reals(a, keys);
 }
 
-void attend_place_tiles(AttendTiles *t, Arena *a, int m, bool backward, bool whole_rows) {
+void attend_layout_tiles(AttendTiles *t, Arena *a, int m, bool backward, bool whole_rows) {
     const size_t tile = tile_reals(backward && whole_rows ? padded(m) : KEYS);
     *t = (AttendTiles){.whole_rows = whole_rows};
     t->tile = arena_reals(a, tile);

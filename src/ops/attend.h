@@ -49,9 +49,9 @@ static inline size_t attend_padded(int n) { return ((size_t)n + 15) / 16 * 16; }
 /* Takes the buffers, but o, for up to n queries and m keys. All keys are seen, until p->band is
  * set.
  */
-void attend_place(AttendPack *p, Arena *a, int n, int m, int d, int e, bool backward);
+void attend_layout(AttendPack *p, Arena *a, int n, int m, int d, int e, bool backward);
 /* whole_rows: the backward pass has no o (see below). */
-void attend_place_tiles(AttendTiles *t, Arena *a, int m, bool backward, bool whole_rows);
+void attend_layout_tiles(AttendTiles *t, Arena *a, int m, bool backward, bool whole_rows);
 
 /* Packs rows queries[0..n-1] of q and keys[0..m-1] of k and v (row stride d; no list: from row 0
  * on), q scaled by 1/sqrt(e). */

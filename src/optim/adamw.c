@@ -8,7 +8,7 @@ enum { CHUNK = 16384 };
 
 static int chunks(const Params *p) { return (int)((p->total + CHUNK - 1) / CHUNK); }
 
-void adamw_place(Adamw *o, Arena *a, const Params *params) {
+void adamw_layout(Adamw *o, Arena *a, const Params *params) {
     o->params = params;
     o->m = arena_reals(a, params->total);
     o->v = arena_reals(a, params->total);

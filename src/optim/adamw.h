@@ -16,7 +16,7 @@ typedef struct Adamw {
     real *m, *v;       /* (total) first and second moments */
     double *chunk_sum; /* partial sums of squares */
 } Adamw;
-void adamw_place(Adamw *o, Arena *a, const Params *params);
+void adamw_layout(Adamw *o, Arena *a, const Params *params);
 
 /* The L2 norm over all trained parameters, summed in double. Not finite if any gradient is not. */
 double adamw_grad_norm(const Adamw *o, const real *grads);

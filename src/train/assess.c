@@ -43,7 +43,7 @@ static void collect(void *ctx, const Batch *b) {
     Assessment *a = c->a;
     for (int i = 0; i < b->n; i++) {
         const int label = b->samples[i].label, predicted = b->out.predicted[i];
-        const double length = feed_tokens(&c->t->feed, c->t->split, b->examples[i]);
+        const double length = loader_tokens(&c->t->loader, c->t->split, b->examples[i]);
         a->labels[label]++;
         if (a->confusion) a->confusion[(size_t)label * (size_t)a->K + (size_t)predicted]++;
         if (c->csv.f) write_row(c, b, i);
@@ -90,7 +90,8 @@ static void bin_lengths(Assessment *a, Item *items) {
 static bool run(Collector *c, Trained *t, Err *err) {
     const Watch watch = {.batch = collect, .ctx = c};
     stop_on_signals();
-    const bool done = evaluate(&c->a->score, &t->engine, &t->feed, t->split, "evaluating", &watch);
+    const bool done =
+        evaluate(&c->a->score, &t->engine, &t->loader, t->split, "evaluating", &watch);
     log_progress_end();
     if (done) return !c->csv.f || atomic_commit(&c->csv, err);
     return err_set(err, EX_TEMPFAIL, "%s: stopped, nothing is written", stop_asked());
@@ -98,7 +99,7 @@ static bool run(Collector *c, Trained *t, Err *err) {
 
 bool assess(Assessment *a, Trained *t, const char *predict, Err *err) {
     const size_t K = (size_t)t->config.model.task.classes;
-    const size_t count = (size_t)t->feed.examples[t->split];
+    const size_t count = (size_t)t->loader.examples[t->split];
     *a = (Assessment){.count = (int)count, .K = (int)K};
     a->labels = mem_alloc(K, sizeof *a->labels);
     if (K <= ASSESS_MOST_CLASSES) a->confusion = mem_alloc(K * K, sizeof *a->confusion);

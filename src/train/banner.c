@@ -82,15 +82,15 @@ void banner_memory(const Config *c, size_t planned) {
              checkpoint);
 }
 
-static void print_lengths(const Feed *f) {
+static void print_lengths(const Loader *f) {
     const double n = f->examples[SPLIT_TRAIN];
     double tokens = 0, flops = 0, most = 0;
     char one[32], update[32];
     for (int i = 0; i < f->examples[SPLIT_TRAIN]; i++) {
-        const int example = feed_index(f, SPLIT_TRAIN, i);
-        const double t = feed_tokens(f, SPLIT_TRAIN, example);
+        const int example = loader_index(f, SPLIT_TRAIN, i);
+        const double t = loader_tokens(f, SPLIT_TRAIN, example);
         tokens += t;
-        flops += feed_flops(f, SPLIT_TRAIN, example);
+        flops += loader_flops(f, SPLIT_TRAIN, example);
         if (t > most) most = t;
     }
     const TrainConf *t = &f->c->train;
@@ -100,9 +100,9 @@ static void print_lengths(const Feed *f) {
     log_info("work     %sFLOP an example forward, %sFLOP an update", one, update);
 }
 
-void banner_data(const Feed *f, int64_t horizon) {
+void banner_data(const Loader *f, int64_t horizon) {
     const TrainConf *t = &f->c->train;
-    const int64_t an_epoch = feed_updates_per_epoch(f);
+    const int64_t an_epoch = loader_updates_per_epoch(f);
     log_info("data     %s: %d train, %d val, %d test examples", f->c->data_dir,
              f->examples[SPLIT_TRAIN], f->examples[SPLIT_VAL], f->examples[SPLIT_TEST]);
     if (f->c->holdout > 0)

@@ -2,14 +2,14 @@
 #ifndef TRAIN_BANNER_H
 #define TRAIN_BANNER_H
 
-#include "train/feed.h"
+#include "train/loader.h"
 
 /* Every parameter: name, shape, count, whether it is trained and decayed; blocks, which are alike,
  * once. */
 void banner_parameters(const Config *c);
 void banner_model(const Config *c);
 /* Splits, lengths, useful operations; updates. */
-void banner_data(const Feed *f, int64_t horizon);
+void banner_data(const Loader *f, int64_t horizon);
 void banner_machine(double peak);
 /* Bytes that were planned, and about how many of them a run touches. */
 void banner_memory(const Config *c, size_t planned);

@@ -24,11 +24,11 @@ typedef struct Bench {
     int nsteps;
 } Bench;
 
-static void place(Bench *b, Arena *a) {
+static void layout(Bench *b, Arena *a) {
     const size_t total = b->m->params.total, B = (size_t)b->c->train.batch;
     b->w = arena_reals(a, total);
     b->grads = arena_reals(a, total);
-    adamw_place(&b->adamw, a, &b->m->params);
+    adamw_layout(&b->adamw, a, &b->m->params);
     b->samples = arena_take(a, B, sizeof *b->samples);
     b->ids = arena_ints(a, B * (size_t)(b->m->task.per_example * b->m->conf.max_length));
     b->loss = arena_take(a, B, sizeof *b->loss);
@@ -38,7 +38,7 @@ static void place(Bench *b, Arena *a) {
  * spares tokens in no cluster finds about as many as among real ones. */
 static void fill(Bench *b) {
     const Model *m = b->m;
-    const RngKey key = rng_fold_name(rng_key(1), "bench");
+    const RngKey key = rng_subkey_name(rng_key(1), "bench");
     const int L = m->conf.max_length, per = m->task.per_example;
     const int count = b->c->train.batch * per * L;
     for (int i = 0; i < count; i++)
@@ -66,11 +66,11 @@ static bool fits(const Config *c, Err *err) {
 
 static bool open_bench(Bench *b, const Config *c, Err *err) {
     *b = (Bench){.c = c, .m = &c->model};
-    place(b, &b->memory);
+    layout(b, &b->memory);
     const size_t bytes = b->memory.used;
     b->memory.used = 0;
     if (!arena_open(&b->memory, bytes, err)) return false;
-    place(b, &b->memory);
+    layout(b, &b->memory);
     params_init(&b->m->params, b->w, (uint64_t)c->train.seed);
     fill(b);
     if (!fits(c, err)) return false;
@@ -153,9 +153,9 @@ static void parts_lane(void *ctx, int lane, int thread, real *dw) {
     Worker *k = &p->b->engine.workers[thread];
     for (int repeat = 0; repeat <= PART_REPEATS; repeat++) {
         k->memory.used = 0;
-        doc_place(&k->docs[0], &k->memory, m, m->max_tokens);
+        doc_layout(&k->docs[0], &k->memory, m, m->max_tokens);
         k->docs[0].ids = p->b->samples[lane % p->b->c->train.batch].ids[0];
-        k->docs[0].tap = NULL;
+        k->docs[0].trace = NULL;
         if (repeat == 1) *sum = (LaneParts){0}; /* the first one warms up */
         time_document(p, k, dw, sum);
     }

@@ -5,7 +5,7 @@
 
 enum { MOST_LINES_A_SECOND = 10 };
 
-bool evaluate(Score *score, Engine *e, Feed *f, int split, const char *what, const Watch *watch) {
+bool evaluate(Score *score, Engine *e, Loader *f, int split, const char *what, const Watch *watch) {
     const Watch none = {0}, *w = watch ? watch : &none;
     const int all = f->examples[split], count = w->most && w->most < all ? w->most : all;
     double loss = 0, correct = 0, shown = 0;
@@ -16,9 +16,9 @@ bool evaluate(Score *score, Engine *e, Feed *f, int split, const char *what, con
             shown = clock_seconds();
         }
         Batch *b = &f->batch;
-        feed_split(f, split, from);
+        loader_split(f, split, from);
         if (b->n > count - from) b->n = count - from;
-        engine_evaluate(e, b->samples, b->n, &b->out, w->taps);
+        engine_evaluate(e, b->samples, b->n, &b->out, w->traces);
         for (int i = 0; i < b->n; i++) {
             loss += b->out.loss[i];
             correct += b->out.predicted[i] == b->samples[i].label;

@@ -2,7 +2,7 @@
 #ifndef TRAIN_EVALUATE_H
 #define TRAIN_EVALUATE_H
 
-#include "train/feed.h"
+#include "train/loader.h"
 #include "train/state.h"
 
 /* What is wanted of an evaluation beside its means; any may be NULL or 0. */
@@ -10,13 +10,13 @@ typedef struct Watch {
     void (*batch)(void *ctx,
                   const Batch *b); /* called after each batch, in the order of examples */
     void *ctx;
-    AttnTap *taps; /* (train.batch, per_example, depth): of the batch at hand */
-    int most;      /* how many examples, the first ones; 0: all */
+    AttnTrace *traces; /* (train.batch, per_example, depth): of the batch at hand */
+    int most;          /* how many examples, the first ones; 0: all */
 } Watch;
 
 /* Means over the examples, the last partial batch too, summed in their order: the result does not
  * depend on the number of threads. `what` heads the progress line; watch may be NULL. False: a
  * signal asks to stop. */
-bool evaluate(Score *score, Engine *e, Feed *f, int split, const char *what, const Watch *watch);
+bool evaluate(Score *score, Engine *e, Loader *f, int split, const char *what, const Watch *watch);
 
 #endif

@@ -24,10 +24,10 @@ static const struct {
 };
 enum { SMALL = sizeof small / sizeof *small };
 
-void state_place(State *s, Arena *a, const Params *params) {
+void state_layout(State *s, Arena *a, const Params *params) {
     s->params = params;
     s->w = arena_reals(a, params->total);
-    adamw_place(&s->adamw, a, params);
+    adamw_layout(&s->adamw, a, params);
 }
 
 size_t state_bytes(const Params *params) { return 3 * params->total * sizeof(real); }

@@ -35,7 +35,7 @@ typedef struct State {
 } State;
 
 /* Takes memory for weights and moments. */
-void state_place(State *s, Arena *a, const Params *params);
+void state_layout(State *s, Arena *a, const Params *params);
 
 /* Bytes of a checkpoint's tensors. */
 size_t state_bytes(const Params *params);

@@ -20,7 +20,7 @@ typedef struct Trainer {
     const Config *c;
     const TrainRequest *r;
     RunDir dir;
-    Feed feed;
+    Loader loader;
     Engine engine;
     Arena memory;
     State state;
@@ -79,14 +79,14 @@ typedef struct Update {
 static bool accumulate(Trainer *t, int64_t update, Update *u) {
     const TrainConf *conf = &t->c->train;
     const double scale = 1.0 / ((double)conf->batch * conf->accumulate);
-    RngKey key = rng_fold_name(rng_key((uint64_t)conf->seed), "dropout");
-    key = rng_fold(key, (uint64_t)update);
+    RngKey key = rng_subkey_name(rng_key((uint64_t)conf->seed), "dropout");
+    key = rng_subkey(key, (uint64_t)update);
     memset(t->grads, 0, t->state.params->total * sizeof *t->grads);
     engine_begin_update(&t->engine);
     for (int micro = 0; micro < conf->accumulate; micro++) {
         if (stop_asked()) return false;
-        feed_train(&t->feed, update, micro);
-        const Batch *b = &t->feed.batch;
+        loader_train(&t->loader, update, micro);
+        const Batch *b = &t->loader.batch;
         engine_step(&t->engine, b->samples, b->n, scale, key, t->grads, &b->out, NULL);
         for (int i = 0; i < b->n; i++) {
             u->loss += b->out.loss[i];
@@ -128,10 +128,10 @@ static void tell_bad_parameters(const Trainer *t) {
 static void tell_examples(Trainer *t, int64_t update) {
     char list[1024] = "";
     for (int micro = 0; micro < t->c->train.accumulate; micro++) {
-        feed_train(&t->feed, update, micro);
-        for (int i = 0; i < t->feed.batch.n && strlen(list) < sizeof list - 32; i++) {
+        loader_train(&t->loader, update, micro);
+        for (int i = 0; i < t->loader.batch.n && strlen(list) < sizeof list - 32; i++) {
             const size_t used = strlen(list);
-            snprintf(list + used, sizeof list - used, " %d", t->feed.batch.examples[i]);
+            snprintf(list + used, sizeof list - used, " %d", t->loader.batch.examples[i]);
         }
     }
     log_warn("training examples of update %lld:%s", (long long)update, list);
@@ -210,10 +210,10 @@ static bool keep_best(Trainer *t, const Score *score) {
 
 static bool validate(Trainer *t, Err *err) {
     State *s = &t->state;
-    const int count = t->feed.examples[SPLIT_VAL];
+    const int count = t->loader.examples[SPLIT_VAL];
     const double start = clock_seconds();
     Score score;
-    if (!evaluate(&score, &t->engine, &t->feed, SPLIT_VAL, "validating", NULL))
+    if (!evaluate(&score, &t->engine, &t->loader, SPLIT_VAL, "validating", NULL))
         return interrupted(t, err);
     meter_validation(&t->meter, s->update, &score, count, clock_seconds() - start);
     s->evaluated = s->update;
@@ -240,7 +240,7 @@ static bool read_best(Trainer *t, int64_t *update, Err *err) {
 }
 
 static void tell_test(Trainer *t, const char *which, int64_t update, const Score *score) {
-    const int count = t->feed.examples[SPLIT_TEST];
+    const int count = t->loader.examples[SPLIT_TEST];
     meter_test(&t->meter, which, update, score, count);
     log_info("%stest accuracy of %s (update %lld): %.2f %%%s, loss %.4f, %d examples",
              log_style(LOG_BOLD), which, (long long)update, 100 * score->accuracy,
@@ -251,14 +251,14 @@ static bool test(Trainer *t, Err *err) {
     const State *s = &t->state;
     int64_t best = s->best_update;
     Score score;
-    if (!evaluate(&score, &t->engine, &t->feed, SPLIT_TEST, "testing last", NULL))
+    if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing last", NULL))
         return interrupted(t, err);
     tell_test(t, "last", s->update, &score);
     if (best == 0) return true;
     if (best != s->update) {
         if (!read_best(t, &best, err)) return false;
         engine_weights(&t->engine, t->best_w);
-        if (!evaluate(&score, &t->engine, &t->feed, SPLIT_TEST, "testing best", NULL))
+        if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing best", NULL))
             return interrupted(t, err);
     }
     t->best_tested = best;
@@ -308,23 +308,23 @@ static bool work(Trainer *t, TrainEnd *end, Err *err) {
 
 /* ---- the start ---- */
 
-static void place(Trainer *t) {
+static void layout(Trainer *t) {
     Arena *a = &t->memory;
     const Params *p = &t->c->model.params;
-    state_place(&t->state, a, p);
+    state_layout(&t->state, a, p);
     t->grads = arena_reals(a, p->total);
     t->best_w = arena_reals(a, p->total);
-    feed_place(&t->feed, a);
+    loader_layout(&t->loader, a);
 }
 
 static bool open_memory(Trainer *t, Err *err) {
     const TrainConf *conf = &t->c->train;
-    place(t);
+    layout(t);
     const size_t bytes = t->memory.used;
     banner_memory(t->c, bytes + engine_bytes(&t->c->model, conf->batch, conf->lanes, true));
     t->memory.used = 0;
     if (!arena_open(&t->memory, bytes, err)) return false;
-    place(t);
+    layout(t);
     return t->r->dry_run ||
            engine_open(&t->engine, &t->c->model, conf->batch, conf->lanes, true, err);
 }
@@ -364,18 +364,18 @@ static bool data_is_to_be_made(const Config *c, Err *err) {
 static bool open_data(Trainer *t, Err *err) {
     const Config *c = t->c;
     if (t->r->dry_run && data_is_to_be_made(c, err)) {
-        t->feed.c = c;
+        t->loader.c = c;
         log_info("data     %s: not there yet; a run makes it first, or says what is missing",
                  c->data_dir);
         return true;
     }
-    if (!task_prepare(c->task, c->data_dir, err) || !feed_open(&t->feed, c, err)) return false;
+    if (!task_prepare(c->task, c->data_dir, err) || !loader_open(&t->loader, c, err)) return false;
     const TrainConf *conf = &c->train;
-    const int64_t an_epoch = feed_updates_per_epoch(&t->feed);
+    const int64_t an_epoch = loader_updates_per_epoch(&t->loader);
     t->horizon = conf->steps ? conf->steps : conf->epochs * an_epoch;
     t->end = t->r->stop_at && t->r->stop_at < t->horizon ? t->r->stop_at : t->horizon;
     t->every = conf->eval_every ? conf->eval_every : an_epoch;
-    banner_data(&t->feed, t->horizon);
+    banner_data(&t->loader, t->horizon);
     return true;
 }
 
@@ -421,10 +421,10 @@ static bool open_meter(Trainer *t, Err *err) {
     m->among = t->r->among;
     m->horizon = t->horizon;
     m->end = t->end;
-    m->per_epoch = feed_updates_per_epoch(&t->feed);
+    m->per_epoch = loader_updates_per_epoch(&t->loader);
     m->every = t->every;
-    m->validation = t->feed.examples[SPLIT_VAL];
-    m->tests = t->end == t->horizon ? 2.0 * t->feed.examples[SPLIT_TEST] : 0;
+    m->validation = t->loader.examples[SPLIT_VAL];
+    m->tests = t->end == t->horizon ? 2.0 * t->loader.examples[SPLIT_TEST] : 0;
     return run_seconds(t->dir.metrics, t->state.update, &m->seconds, err) &&
            metrics_open(&m->file, t->dir.metrics, err) &&
            (!m->conf->tensorboard || events_open(&m->events, t->dir.dir, t->state.update, err));
@@ -453,7 +453,7 @@ bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err) 
     events_close(&t.meter.events);
     engine_close(&t.engine);
     arena_close(&t.memory);
-    feed_close(&t.feed);
+    loader_close(&t.loader);
     rundir_close(&t.dir);
     return ok;
 }

@@ -132,19 +132,19 @@ static bool take_config(Trained *t, const StFile *f, Err *err) {
     return !list[0];
 }
 
-static void place(Trained *t) {
+static void layout(Trained *t) {
     const Config *c = &t->config;
     Arena *a = &t->memory;
     t->w = arena_reals(a, c->model.params.total);
-    feed_place(&t->feed, a);
-    t->feed.batch.out.logits =
+    loader_layout(&t->loader, a);
+    t->loader.batch.out.logits =
         arena_reals(a, (size_t)c->train.batch * (size_t)c->model.task.classes);
 }
 
 static bool open_data(Trained *t, Err *err) {
     char way[1024];
     const Config *c = &t->config;
-    if (feed_open_split(&t->feed, c, t->split, err)) return true;
+    if (loader_open_split(&t->loader, c, t->split, err)) return true;
     if (err->code != EX_NOINPUT) return false;
     task_way(c->task, c->data_dir, way, sizeof way);
     return err_set(err, EX_NOINPUT, "%s. Say where the data is by data.dir=DIR, or make it: %s",
@@ -153,11 +153,11 @@ static bool open_data(Trained *t, Err *err) {
 
 static bool open_engine(Trained *t, const StFile *f, Err *err) {
     const Config *c = &t->config;
-    place(t);
+    layout(t);
     const size_t bytes = t->memory.used;
     t->memory.used = 0;
     if (!arena_open(&t->memory, bytes, err)) return false;
-    place(t);
+    layout(t);
     for (int i = 0; i < c->model.params.count; i++)
         t->drawn += params_lacks_draw(&c->model.params.list[i], f);
     if (!params_take(&c->model.params, t->w, f, (uint64_t)c->train.seed, err) ||
@@ -205,7 +205,7 @@ bool trained_open(Trained *t, const TrainedRequest *r, Err *err) {
 void trained_close(Trained *t) {
     engine_close(&t->engine);
     arena_close(&t->memory);
-    feed_close(&t->feed);
+    loader_close(&t->loader);
     config_free(&t->config);
     run_free(&t->run);
 }
@@ -260,5 +260,5 @@ void trained_print(FILE *f, const Trained *t) {
             f, "drawn    %d parameters that the weights lack and that never train, train.seed %d\n",
             t->drawn, c->train.seed);
     fprintf(f, "data     %s: %s, %d examples\n", c->data_dir, split_names[t->split],
-            t->feed.examples[t->split]);
+            t->loader.examples[t->split]);
 }

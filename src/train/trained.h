@@ -8,7 +8,7 @@
 #ifndef TRAIN_TRAINED_H
 #define TRAIN_TRAINED_H
 
-#include "train/feed.h"
+#include "train/loader.h"
 #include "train/run.h"
 
 typedef struct TrainedRequest {
@@ -27,7 +27,7 @@ typedef struct Trained {
     int64_t update;    /* that the weights are of */
     int drawn;         /* parameters that they lack, random draws */
     int split;
-    Feed feed;     /* of that split alone; its batch.out has logits too */
+    Loader loader; /* of that split alone; its batch.out has logits too */
     Engine engine; /* for evaluation */
     Arena memory;
     real *w;

@@ -25,8 +25,8 @@ static void add_tokens(ClusterSums *s, const Clusters *c) {
     for (int n = 0; n < c->N; n++) {
         const real *a = c->affinity + (size_t)n * (size_t)c->C;
         double sum = 0, bits = 0;
-        s->none += clusters_held(c, n) == 0;
-        s->several += clusters_held(c, n) > 1;
+        s->none += clusters_of_token(c, n) == 0;
+        s->several += clusters_of_token(c, n) > 1;
         for (int i = 0; i < c->C; i++) sum += (double)a[i];
         if (!(sum > 0)) continue;
         for (int i = 0; i < c->C; i++) {
@@ -117,7 +117,7 @@ static void add_cosines(LayerStats *l, const Trained *t, int layer) {
 
 typedef struct Collector {
     const Trained *t;
-    Taps taps;
+    Traces traces;
     ClusterSums *sums; /* (depth) */
     int width;
 } Collector;
@@ -130,7 +130,7 @@ static void collect(void *ctx, const Batch *b) {
     for (int i = 0; i < b->n * per; i++)
         for (int l = 0; l < depth; l++) {
             Clusters k;
-            clusters_open(&k, &c->taps, &c->taps.tap[i * depth + l],
+            clusters_open(&k, &c->traces, &c->traces.trace[i * depth + l],
                           b->samples[i / per].length[i % per] + cls);
             cluster_sums_add(&c->sums[l], &k, cls, c->width);
             clusters_close(&k);
@@ -154,11 +154,11 @@ LayerStats cluster_sums_means(const ClusterSums *s) {
 }
 
 static bool run(Collector *c, Trained *t, int limit, Err *err) {
-    const Watch watch = {.batch = collect, .ctx = c, .taps = c->taps.tap, .most = limit};
+    const Watch watch = {.batch = collect, .ctx = c, .traces = c->traces.trace, .most = limit};
     Score score;
     stop_on_signals();
     const bool done =
-        evaluate(&score, &t->engine, &t->feed, t->split, "looking at clusters", &watch);
+        evaluate(&score, &t->engine, &t->loader, t->split, "looking at clusters", &watch);
     log_progress_end();
     return done || err_set(err, EX_TEMPFAIL, "%s: stopped", stop_asked());
 }
@@ -168,7 +168,7 @@ bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
     const int depth = m->conf.depth;
     Collector c = {.t = t, .width = viz_width(t)};
     const int documents = t->config.train.batch * m->task.per_example;
-    if (!clusters_taps(&c.taps, m, documents, t->checkpoint, err)) return false;
+    if (!clusters_traces(&c.traces, m, documents, t->checkpoint, err)) return false;
     c.sums = mem_alloc((size_t)depth, sizeof *c.sums);
     for (int l = 0; l < depth; l++) c.sums[l].least = INFINITY;
     const bool ok = run(&c, t, limit, err);
@@ -176,7 +176,7 @@ bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
         stats[l] = cluster_sums_means(&c.sums[l]);
         add_cosines(&stats[l], t, l);
     }
-    taps_close(&c.taps);
+    traces_close(&c.traces);
     mem_free(c.sums);
     return ok;
 }

@@ -1,11 +1,11 @@
 #include "viz/clusters.h"
 
-bool clusters_taps(Taps *t, const Model *m, int documents, const char *where, Err *err) {
+bool clusters_traces(Traces *t, const Model *m, int documents, const char *where, Err *err) {
     if (!m->mech->clusters)
         return err_set(err, EX_DATAERR,
                        "%s: its attention is '%s', which has no clusters: there is nothing to show",
                        where, m->mech->name);
-    taps_open(t, m, documents, m->max_tokens, true);
+    traces_open(t, m, documents, m->max_tokens, true);
     return true;
 }
 
@@ -17,8 +17,8 @@ static void insert(Clusters *c, int n, int have, int cluster) {
     h[i] = cluster;
 }
 
-void clusters_open(Clusters *c, const Taps *t, const AttnTap *tap, int N) {
-    *c = (Clusters){N, t->C, t->k, tap->clusters, tap->affinities, NULL, NULL, NULL};
+void clusters_open(Clusters *c, const Traces *t, const AttnTrace *trace, int N) {
+    *c = (Clusters){N, t->C, t->k, trace->clusters, trace->affinities, NULL, NULL, NULL};
     const size_t k = (size_t)t->k, slots = (size_t)t->C * k;
     c->size = mem_alloc((size_t)c->C, sizeof *c->size);
     c->start = mem_alloc((size_t)N + 1, sizeof *c->start);
@@ -46,7 +46,7 @@ void clusters_close(Clusters *c) {
 void clusters_count(const Clusters *c, int from, int *none, int *several) {
     *none = *several = 0;
     for (int n = from; n < c->N; n++) {
-        *none += clusters_held(c, n) == 0;
-        *several += clusters_held(c, n) > 1;
+        *none += clusters_of_token(c, n) == 0;
+        *several += clusters_of_token(c, n) > 1;
     }
 }

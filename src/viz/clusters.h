@@ -3,11 +3,11 @@
 #ifndef VIZ_CLUSTERS_H
 #define VIZ_CLUSTERS_H
 
-#include "model/taps.h"
+#include "model/traces.h"
 
-/* taps_open for documents of full length. EX_DATAERR: the model's attention has no clusters;
+/* traces_open for documents of full length. EX_DATAERR: the model's attention has no clusters;
  * `where` names it. On error nothing is to be closed. */
-bool clusters_taps(Taps *t, const Model *m, int documents, const char *where, Err *err);
+bool clusters_traces(Traces *t, const Model *m, int documents, const char *where, Err *err);
 
 /* One document in one block. */
 typedef struct Clusters {
@@ -19,12 +19,14 @@ typedef struct Clusters {
                              the one with the highest affinity first */
 } Clusters;
 
-/* N: the document's tokens. The tap's memory stays in use. */
-void clusters_open(Clusters *c, const Taps *t, const AttnTap *tap, int N);
+/* N: the document's tokens. The trace's memory stays in use. */
+void clusters_open(Clusters *c, const Traces *t, const AttnTrace *trace, int N);
 void clusters_close(Clusters *c);
 
 /* How many clusters hold a token. */
-static inline int clusters_held(const Clusters *c, int n) { return c->start[n + 1] - c->start[n]; }
+static inline int clusters_of_token(const Clusters *c, int n) {
+    return c->start[n + 1] - c->start[n];
+}
 
 /* Of tokens `from` to the last: those in no cluster, and those in several. */
 void clusters_count(const Clusters *c, int from, int *none, int *several);

@@ -16,7 +16,7 @@ static bool all_equal(const Dataset *d) {
 
 int viz_width(const Trained *t) {
     const Task *task = t->config.task;
-    const Dataset *d = &t->feed.split[t->split];
+    const Dataset *d = &t->loader.split[t->split];
     if (task->tokens != TOKENS_PIXELS && (task->vocab || !all_equal(d))) return 0;
     const int n = dataset_length(d, 0), side = (int)lround(sqrt(n));
     return side * side == n && side > 1 && side <= VIZ_LARGEST ? side : 0;
@@ -24,13 +24,13 @@ int viz_width(const Trained *t) {
 
 static void open_doc(Viz *v, int which) {
     const Model *m = &v->t->config.model;
-    const Sample *s = &v->t->feed.batch.samples[0];
+    const Sample *s = &v->t->loader.batch.samples[0];
     VizDoc *d = &v->doc[which];
     *d = (VizDoc){.ids = s->ids[which], .length = s->length[which], .width = viz_width(v->t)};
     d->cls = m->conf.pooling == POOL_CLS;
     d->layer = mem_alloc((size_t)v->depth, sizeof *d->layer);
     for (int l = 0; l < v->depth; l++)
-        clusters_open(&d->layer[l], &v->taps, &v->taps.tap[which * v->depth + l],
+        clusters_open(&d->layer[l], &v->traces, &v->traces.trace[which * v->depth + l],
                       d->length + d->cls);
 }
 
@@ -41,7 +41,7 @@ static double probability(const real *logits, int k, int K) {
 }
 
 static void set_title(Viz *v) {
-    const Batch *b = &v->t->feed.batch;
+    const Batch *b = &v->t->loader.batch;
     const int k = b->out.predicted[0], K = v->t->config.model.task.classes;
     char label[64], predicted[64];
     trained_class(v->t, b->samples[0].label, label, sizeof label);
@@ -56,16 +56,16 @@ bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err) {
     *v = (Viz){.t = t, .index = index, .depth = m->conf.depth, .docs = m->task.per_example};
     v->from = layer < 0 ? 0 : layer;
     v->to = layer < 0 ? v->depth : layer + 1;
-    if (!clusters_taps(&v->taps, m, v->docs, t->checkpoint, err)) return false;
-    if (index >= t->feed.examples[t->split]) {
+    if (!clusters_traces(&v->traces, m, v->docs, t->checkpoint, err)) return false;
+    if (index >= t->loader.examples[t->split]) {
         err_set(err, EX_USAGE, "--index: the %s split has examples 0 to %d, got %d",
-                split_names[t->split], t->feed.examples[t->split] - 1, index);
-        taps_close(&v->taps);
+                split_names[t->split], t->loader.examples[t->split] - 1, index);
+        traces_close(&v->traces);
         return false;
     }
-    const Batch *b = &t->feed.batch;
-    feed_split(&t->feed, t->split, index);
-    engine_evaluate(&t->engine, b->samples, 1, &b->out, v->taps.tap);
+    const Batch *b = &t->loader.batch;
+    loader_split(&t->loader, t->split, index);
+    engine_evaluate(&t->engine, b->samples, 1, &b->out, v->traces.trace);
     set_title(v);
     for (int i = 0; i < v->docs; i++) open_doc(v, i);
     return true;
@@ -76,7 +76,7 @@ void viz_close(Viz *v) {
         for (int l = 0; l < v->depth && v->doc[i].layer; l++) clusters_close(&v->doc[i].layer[l]);
         mem_free(v->doc[i].layer);
     }
-    taps_close(&v->taps);
+    traces_close(&v->traces);
     *v = (Viz){0};
 }
 

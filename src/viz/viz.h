@@ -19,7 +19,7 @@ typedef struct Viz {
     int from, to;    /* the blocks to show: from .. to - 1 */
     char title[256]; /* "example 3 of test: label 1 one snake, predicted 0 two snakes (52 %)" */
     VizDoc doc[2];
-    Taps taps;
+    Traces traces;
 } Viz;
 
 /* Runs example `index` of the split through the model, which was opened with a batch of 1, to show

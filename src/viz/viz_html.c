@@ -35,15 +35,15 @@ static const char script[] =
 static void put_colour(FILE *f, Rgb c) { fprintf(f, "#%02x%02x%02x", c.r, c.g, c.b); }
 
 /* The first cluster as the ground, the others as bars below. */
-static void put_style(FILE *f, const int *clusters, int held) {
+static void put_style(FILE *f, const int *clusters, int count) {
     const Rgb first = palette_colour(clusters[0]);
     fputs("background:", f);
-    if (held > 1) {
+    if (count > 1) {
         fputs("linear-gradient(90deg", f);
-        for (int i = 1; i < held; i++) {
+        for (int i = 1; i < count; i++) {
             fputc(',', f);
             put_colour(f, palette_colour(clusters[i]));
-            fprintf(f, " %d%% %d%%", 100 * (i - 1) / (held - 1), 100 * i / (held - 1));
+            fprintf(f, " %d%% %d%%", 100 * (i - 1) / (count - 1), 100 * i / (count - 1));
         }
         fputs(") bottom/100% 4px no-repeat ", f);
     }
@@ -52,30 +52,30 @@ static void put_style(FILE *f, const int *clusters, int held) {
 }
 
 static bool same_clusters(const Clusters *c, int a, int b) {
-    const int held = clusters_held(c, a);
-    return held == clusters_held(c, b) &&
+    const int count = clusters_of_token(c, a);
+    return count == clusters_of_token(c, b) &&
            !memcmp(c->holders + c->start[a], c->holders + c->start[b],
-                   (size_t)held * sizeof *c->holders);
+                   (size_t)count * sizeof *c->holders);
 }
 
 /* Opens the element of a run of tokens: all from n to last are in the same clusters. */
 static void open_run(FILE *f, const Clusters *c, int n, int last) {
-    const int *clusters = c->holders + c->start[n], held = clusters_held(c, n);
+    const int *clusters = c->holders + c->start[n], count = clusters_of_token(c, n);
     fputs("<i data-c=\"", f);
-    for (int i = 0; i < held; i++) fprintf(f, "%s%d", i ? " " : "", clusters[i]);
+    for (int i = 0; i < count; i++) fprintf(f, "%s%d", i ? " " : "", clusters[i]);
     fprintf(f, "\" title=\"token%s %d", last > n ? "s" : "", n);
     if (last > n) fprintf(f, " to %d", last);
-    fputs(held ? ": cluster" : ": in no cluster", f);
-    for (int i = 0; i < held; i++) {
-        fprintf(f, "%s %d", i ? "," : held > 1 ? "s" : "", clusters[i]);
+    fputs(count ? ": cluster" : ": in no cluster", f);
+    for (int i = 0; i < count; i++) {
+        fprintf(f, "%s %d", i ? "," : count > 1 ? "s" : "", clusters[i]);
         if (last == n)
             fprintf(f, " (%.3g)",
                     (double)c->affinity[(size_t)n * (size_t)c->C + (size_t)clusters[i]]);
     }
     fputc('"', f);
-    if (held) {
+    if (count) {
         fputs(" style=\"", f);
-        put_style(f, clusters, held);
+        put_style(f, clusters, count);
         fputc('"', f);
     }
     fputc('>', f);

@@ -126,10 +126,10 @@ static void draw_all(Grid *g, int panel) {
     const Clusters *c = g->c;
     caption(g, panel, "all clusters");
     for (int i = 0; i < g->d->length; i++) {
-        const int n = i + g->d->cls, held = clusters_held(c, n), value = brightness(g, i);
+        const int n = i + g->d->cls, count = clusters_of_token(c, n), value = brightness(g, i);
         const int *holders = c->holders + c->start[n];
-        put(g, panel, i, false, shade(held ? palette_colour(holders[0]) : grey, value));
-        if (held > 1 && g->pixel >= CORNER_LEAST)
+        put(g, panel, i, false, shade(count ? palette_colour(holders[0]) : grey, value));
+        if (count > 1 && g->pixel >= CORNER_LEAST)
             put(g, panel, i, true, shade(palette_colour(holders[1]), value));
     }
 }

@@ -15,7 +15,7 @@ typedef struct Printer {
 
 /* The cluster that a token is shown in, -1 for none. */
 static int shown(const Clusters *c, int n) {
-    return clusters_held(c, n) ? c->holders[c->start[n]] : -1;
+    return clusters_of_token(c, n) ? c->holders[c->start[n]] : -1;
 }
 
 static int ground(const Clusters *c, int n) {
@@ -90,7 +90,7 @@ static void print_line(const Printer *p, int n, int end) {
     char text[VIZ_TEXT];
     while (n < end) {
         const int cluster = shown(p->c, n);
-        if (p->colour && cluster >= 0) set_ground(p, cluster, clusters_held(p->c, n) > 1);
+        if (p->colour && cluster >= 0) set_ground(p, cluster, clusters_of_token(p->c, n) > 1);
         n += viz_token(p->v, p->d, n, text);
         fputs(text, p->f);
         if (p->colour) fputs("\033[0m", p->f);

@@ -31,9 +31,9 @@ static void forward(void *ctx) {
     memcpy(s->X, o->x->x, o->x->n * sizeof *s->X);
     sublayer_forward(s);
     memcpy(o->y->x, s->Y, o->y->n * sizeof *s->Y);
-    if (!o->called) o->choices = s->tap.digest;
+    if (!o->called) o->choices = s->trace.digest;
     o->called = true;
-    if (o->choices != s->tap.digest) o->c->jumped = true;
+    if (o->choices != s->trace.digest) o->c->jumped = true;
     s->meter.avoided != 0 ? shortcuts++ : whole++;
 }
 

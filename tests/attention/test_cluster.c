@@ -83,11 +83,11 @@ static void check(const real *score, int N, int C, int k, const char *what) {
     Arena a = {0};
     ClusterScratch s;
     Err err;
-    cluster_place(&s, &a, N);
+    cluster_layout(&s, &a, N);
     const size_t bytes = a.used;
     assert_true(arena_open(&a, bytes, &err));
     memset(a.base, 0xff, bytes);
-    cluster_place(&s, &a, N);
+    cluster_layout(&s, &a, N);
     for (int rule = 0; rule < 2; rule++) {
         memset(&slow, 0xff, sizeof slow);
         memset(list, 0x55, sizeof list);

@@ -80,12 +80,12 @@ static void nothing_left_is_an_error(void **state) {
 /* ---- the digest of choices ---- */
 
 static uint64_t digest_of(const int *where, const int *what, int n, bool backwards) {
-    AttnTap tap = {0};
+    AttnTrace trace = {0};
     for (int i = 0; i < n; i++) {
         const int at = backwards ? n - 1 - i : i;
-        attn_tap_choice(&tap, where[at], what[at]);
+        attn_trace_choice(&trace, where[at], what[at]);
     }
-    return tap.digest;
+    return trace.digest;
 }
 
 /* It knows which choices were made, and not in which order. */
@@ -106,7 +106,7 @@ static void digest_knows_choices(void **state) {
     assert_true(digest_of(what, where, N, false) != all);
 }
 
-/* ---- CAST's tap ---- */
+/* ---- CAST's trace ---- */
 
 static double dot(const real *a, const real *b, int n) {
     double sum = 0;
@@ -161,7 +161,7 @@ static void check_affinities(const Sublayer *o) {
     real *Q = projected(o, ATTN_Q), *K = projected(o, ATTN_K);
     for (int n = 0; n < o->N; n++)
         for (int c = 0; c < C; c++)
-            assert_true(fabs((double)o->tap.affinities[n * C + c] - affinity(o, Q, K, n, c)) <
+            assert_true(fabs((double)o->trace.affinities[n * C + c] - affinity(o, Q, K, n, c)) <
                         2e-5);
     free(Q), free(K);
 }
@@ -173,25 +173,25 @@ static void check_clusters(const Sublayer *o, int slots) {
     int *list = buffer((size_t)(C * k) * sizeof *list), *size = buffer((size_t)C * sizeof *size);
     Arena a = {0};
     ClusterScratch s;
-    cluster_place(&s, &a, o->N);
+    cluster_layout(&s, &a, o->N);
     void *memory = buffer(a.used);
     a = (Arena){memory, 0, a.used};
-    cluster_place(&s, &a, o->N);
+    cluster_layout(&s, &a, o->N);
     real *by_cluster = buffer((size_t)(o->N * C) * sizeof *by_cluster);
-    transpose(by_cluster, o->N, o->tap.affinities, C, o->N, C);
+    transpose(by_cluster, o->N, o->trace.affinities, C, o->N, C);
     for (int c = 0; c < C && cast->rule == CLUSTER_TOPK; c++)
         size[c] = cluster_top_k(list + c * k, by_cluster + c * o->N, &s, o->N, k);
     if (cast->rule != CLUSTER_TOPK) cluster_sa_top_k(list, size, by_cluster, o->N, &s, o->N, C, k);
     for (int c = 0; c < C; c++)
         for (int i = 0; i < slots; i++)
-            assert_int_equal(o->tap.clusters[c * slots + i], i < size[c] ? list[c * k + i] : -1);
+            assert_int_equal(o->trace.clusters[c * slots + i], i < size[c] ? list[c * k + i] : -1);
     free(list), free(size), free(by_cluster), free(memory);
 }
 
 static void cast_reports_what_it_chose(void **state) {
     (void)state;
     for (int i = 0; i < 96; i++) {
-        Draws d = draws_open("tap", (uint64_t)i);
+        Draws d = draws_open("trace", (uint64_t)i);
         const int N = draw_size(&d, 30), h = draw_int(&d, 1, 3), e = draw_int(&d, 1, 5);
         const int longest = N + 7 * (i % 3);
         const AttnShape shape = {h * e, h, e, longest, longest, i % 2};
@@ -205,12 +205,12 @@ static void cast_reports_what_it_chose(void **state) {
         if (!self) continue;
         sublayer_open(&o, &attn_cast, self, N, &d);
         attn_cast.clusters(self, &C, &slots);
-        o.tap.clusters = buffer((size_t)(C * slots) * sizeof(int));
-        o.tap.affinities = buffer((size_t)(N * C) * sizeof(real));
+        o.trace.clusters = buffer((size_t)(C * slots) * sizeof(int));
+        o.trace.affinities = buffer((size_t)(N * C) * sizeof(real));
         sublayer_forward(&o);
         check_affinities(&o);
         check_clusters(&o, slots);
-        free(o.tap.clusters), free(o.tap.affinities), free(self);
+        free(o.trace.clusters), free(o.trace.affinities), free(self);
         sublayer_close(&o);
     }
 }

@@ -140,7 +140,7 @@ static void add_cluster(const CastOracle *o, const double *mix, int c, int head,
 }
 
 static void cast(const Sublayer *s, double *R) {
-    CastOracle o = {.s = s->self, .N = s->N, .d = s->d, .clusters = s->tap.clusters};
+    CastOracle o = {.s = s->self, .N = s->N, .d = s->d, .clusters = s->trace.clusters};
     s->mech->clusters(s->self, &o.C, &o.slots);
     o.x = input(s), o.S = sublayer_own(s, SURROGATE), o.phi = doubles((size_t)o.N);
     o.q = projected(s, o.x, ATTN_Q), o.k = projected(s, o.x, ATTN_K);
@@ -204,10 +204,10 @@ static bool check(const AttnMech *m, int variant, int N, int h, int e, MechSizes
     Sublayer s;
     sublayer_open(&s, m, self, N, &d);
     if (m->clusters) m->clusters(self, &C, &k);
-    s.tap.clusters = C ? must(malloc((size_t)(C * k) * sizeof(int))) : NULL;
+    s.trace.clusters = C ? must(malloc((size_t)(C * k) * sizeof(int))) : NULL;
     sublayer_forward(&s);
     compare(&s, text);
-    free(s.tap.clusters);
+    free(s.trace.clusters);
     sublayer_close(&s);
     free(self);
     return true;

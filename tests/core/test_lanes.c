@@ -82,10 +82,10 @@ static void add_lane(void *ctx, int lane, int thread, real *sum) {
 static void open_pool(LanePool *p, Arena *a, int lanes) {
     Arena plan = {0};
     Err err;
-    lanepool_place(p, &plan, lanes, REALS);
+    lanepool_layout(p, &plan, lanes, REALS);
     assert_true(arena_open(a, plan.used, &err));
     memset(a->base, 0xff, a->cap);
-    lanepool_place(p, a, lanes, REALS);
+    lanepool_layout(p, a, lanes, REALS);
 }
 
 static void sum_into(real *total, const real *x, LanePool *p, int lanes, size_t from, size_t to) {

@@ -57,21 +57,22 @@ static void keys_differ(void **state) {
     RngKey keys[] = {root,
                      rng_key(2),
                      rng_key(1ull << 32),
-                     rng_fold(root, 0),
-                     rng_fold(root, 1),
-                     rng_fold(root, 1ull << 32),
-                     rng_fold(rng_fold(root, 0), 1),
-                     rng_fold(rng_fold(root, 1), 0),
-                     rng_fold_name(root, "a"),
-                     rng_fold_name(root, "b"),
-                     rng_fold_name(root, "ab"),
-                     rng_fold_name(root, "ba"),
-                     rng_fold(root, 'a')};
+                     rng_subkey(root, 0),
+                     rng_subkey(root, 1),
+                     rng_subkey(root, 1ull << 32),
+                     rng_subkey(rng_subkey(root, 0), 1),
+                     rng_subkey(rng_subkey(root, 1), 0),
+                     rng_subkey_name(root, "a"),
+                     rng_subkey_name(root, "b"),
+                     rng_subkey_name(root, "ab"),
+                     rng_subkey_name(root, "ba"),
+                     rng_subkey(root, 'a')};
     const int n = sizeof keys / sizeof *keys;
     for (int i = 0; i < n; i++)
         for (int j = 0; j < i; j++) assert_false(same(keys[i], keys[j]));
-    assert_true(same(rng_fold_name(root, ""), root));
-    assert_true(same(rng_fold_name(root, "ab"), rng_fold_name(rng_fold_name(root, "a"), "b")));
+    assert_true(same(rng_subkey_name(root, ""), root));
+    assert_true(
+        same(rng_subkey_name(root, "ab"), rng_subkey_name(rng_subkey_name(root, "a"), "b")));
 }
 
 /* The first four moments, within 5 standard errors of N(0,1)'s 0, 1, 0, 3. */
@@ -142,7 +143,7 @@ static void permutations_permute(void **state) {
     /* All orders of three are equally likely. */
     int count[27] = {0}, perm[3];
     for (uint64_t i = 0; i < 6000; i++) {
-        rng_permutation(perm, 3, rng_fold(rng_key(8), i));
+        rng_permutation(perm, 3, rng_subkey(rng_key(8), i));
         count[perm[0] * 9 + perm[1] * 3 + perm[2]]++;
     }
     for (int i = 0; i < 27; i++) assert_true(count[i] == 0 || abs(count[i] - 1000) < 150);

@@ -253,7 +253,7 @@ static void test_statistics(void **state) {
 
 static void test_acceptance(void **state) {
     const int trees = 200000;
-    const RngKey key = rng_fold_name(rng_key(9), "listops");
+    const RngKey key = rng_subkey_name(rng_key(9), "listops");
     int kept = 0;
     (void)state;
     for (int i = 0; i < trees; i++) {

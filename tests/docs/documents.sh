@@ -107,7 +107,7 @@ named() { # what sources name of documents
 cat >"$tmp/planted.md" <<'END'
 # Planted
 `src/core/nowhere.c` `src/nowhere/` `core/rng.h` `src/data/NAME.c` `src/data/NAME.py`
-`rng_nowhere(x)` `rnghere()` `RngNowhere` `RNG_NOWHERE` `rng_fold(key, x)` `RngKey` `Arena.used` `Arena.nowhere`
+`rng_nowhere(x)` `rnghere()` `RngNowhere` `RNG_NOWHERE` `rng_subkey(key, x)` `RngKey` `Arena.used` `Arena.nowhere`
 `model.nowhere` `train.batch=2 train.nowhere=3` `train.safetensors`
 | `model.depth` | 3 | |
 | `model.d` | 128 | |

@@ -27,10 +27,10 @@ typedef struct Whole {
 } Whole;
 
 static void watch_choices(Whole *o) {
-    const Taps *t = &o->tiny.taps;
+    const Traces *t = &o->tiny.traces;
     for (int i = 0; i < t->documents * t->depth; i++) {
-        if (!o->called) o->choices[i] = t->tap[i].digest;
-        if (o->choices[i] != t->tap[i].digest) o->c->jumped = true;
+        if (!o->called) o->choices[i] = t->trace[i].digest;
+        if (o->choices[i] != t->trace[i].digest) o->c->jumped = true;
     }
     o->called = true;
 }
@@ -40,7 +40,7 @@ static void step(Whole *o, real *grads) {
     Tiny *t = &o->tiny;
     engine_weights(&o->engine, t->w);
     engine_step(&o->engine, t->samples, t->B, (double)o->loss->dx[0], rng_key(3), grads, &t->out,
-                t->taps.tap);
+                t->traces.trace);
     for (int i = 0; i < t->B; i++) o->loss->x[i] = (real)t->out.loss[i];
     watch_choices(o);
 }

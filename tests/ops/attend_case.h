@@ -62,18 +62,18 @@ typedef struct Pass {
     void *memory;
 } Pass;
 
-static void place(Pass *p, const Case *c, Arena *a, bool backward, bool whole) {
-    attend_place(&p->pack, a, c->n + c->spare, c->m + c->spare, c->h * c->e, c->e, backward);
-    attend_place_tiles(&p->tiles, a, c->m + c->spare, backward, whole);
+static void layout(Pass *p, const Case *c, Arena *a, bool backward, bool whole) {
+    attend_layout(&p->pack, a, c->n + c->spare, c->m + c->spare, c->h * c->e, c->e, backward);
+    attend_layout_tiles(&p->tiles, a, c->m + c->spare, backward, whole);
 }
 
 /* The pass gets just the memory that it asks for. */
 static void open_pass(Pass *p, const Case *c, bool backward, bool whole) {
     Arena a = {0};
-    place(p, c, &a, backward, whole);
+    layout(p, c, &a, backward, whole);
     p->memory = poisoned(aligned_alloc(64, a.used), a.used);
     a = (Arena){p->memory, 0, a.used};
-    place(p, c, &a, backward, whole);
+    layout(p, c, &a, backward, whole);
     attend_pack_queries(&p->pack, c->in[Q], c->queries, c->n);
     attend_pack_keys(&p->pack, c->in[K], c->in[V], c->keys, c->m);
     p->pack.band = c->band;

@@ -25,21 +25,21 @@ typedef struct Attend {
     void *memory;
 } Attend;
 
-static void place(Attend *o, Arena *a, bool backward) {
-    attend_place(&o->pack, a, o->n, o->m, o->h * o->e, o->e, backward);
-    attend_place_tiles(&o->tiles, a, o->m, backward, o->whole_rows);
+static void layout(Attend *o, Arena *a, bool backward) {
+    attend_layout(&o->pack, a, o->n, o->m, o->h * o->e, o->e, backward);
+    attend_layout_tiles(&o->tiles, a, o->m, backward, o->whole_rows);
 }
 
 /* The pass gets just the memory that it asks for, as anything else may have left it. */
 static void open_pass(Attend *o, bool backward) {
     Arena a = {0};
-    place(o, &a, backward);
+    layout(o, &a, backward);
     free(o->memory);
     o->memory = aligned_alloc(64, a.used);
     if (!o->memory) abort();
     poison(o->memory, a.used);
     a = (Arena){o->memory, 0, a.used};
-    place(o, &a, backward);
+    layout(o, &a, backward);
     o->pack.o = backward && o->whole_rows ? NULL : o->o;
     attend_pack_queries(&o->pack, o->q->x, o->queries, o->n);
     attend_pack_keys(&o->pack, o->k->x, o->v->x, o->keys, o->m);

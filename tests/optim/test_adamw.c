@@ -36,9 +36,9 @@ static void open_setup(Setup *s) {
     *s = (Setup){.w = NULL};
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) params_add(&s->params, "", &specs[i]);
     Arena plan = {0};
-    adamw_place(&s->adamw, &plan, &s->params);
+    adamw_layout(&s->adamw, &plan, &s->params);
     assert_true(arena_open(&s->arena, plan.used, &err));
-    adamw_place(&s->adamw, &s->arena, &s->params);
+    adamw_layout(&s->adamw, &s->arena, &s->params);
     s->w = mem_alloc(s->params.total, sizeof *s->w);
     s->grads = mem_alloc(s->params.total, sizeof *s->grads);
     params_init(&s->params, s->w, 3);

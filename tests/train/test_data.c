@@ -11,7 +11,7 @@
 #include "data/dataset.h"
 #include "draws.h"
 #include "scratch.h"
-#include "train/feed.h"
+#include "train/loader.h"
 #include "train/train.h"
 
 enum { LENGTH = 9, TRAIN = 41, VAL = 6, TEST = 7 };
@@ -52,33 +52,33 @@ static bool load(Config *c, const char *task, const char *dir, const char *data,
     return config_load(c, scratch_write("config.json", text, (size_t)n), NULL, 0, err);
 }
 
-static void open_text(Config *c, Feed *f, const char *data) {
+static void open_text(Config *c, Loader *f, const char *data) {
     Err err;
-    if (!load(c, "text", "text", data, ",\"max_length\":9", &err) || !feed_open(f, c, &err))
+    if (!load(c, "text", "text", data, ",\"max_length\":9", &err) || !loader_open(f, c, &err))
         fail_msg("%s", err.text);
 }
 
-static void close_text(Config *c, Feed *f) {
-    feed_close(f);
+static void close_text(Config *c, Loader *f) {
+    loader_close(f);
     config_free(c);
 }
 
 /* Which training examples validate; train has the others, and both are in the file's order. */
 static void read_held(const char *data, int held[TRAIN], int expected) {
     Config c;
-    Feed f;
+    Loader f;
     open_text(&c, &f, data);
     assert_int_equal(f.examples[SPLIT_VAL], expected);
     assert_int_equal(f.examples[SPLIT_TRAIN], TRAIN - expected);
     assert_int_equal(f.examples[SPLIT_TEST], TEST);
     memset(held, 0, TRAIN * sizeof *held);
     for (int i = 0; i < expected; i++) {
-        const int index = feed_index(&f, SPLIT_VAL, i);
-        assert_true(i == 0 || index > feed_index(&f, SPLIT_VAL, i - 1));
+        const int index = loader_index(&f, SPLIT_VAL, i);
+        assert_true(i == 0 || index > loader_index(&f, SPLIT_VAL, i - 1));
         held[index] = 1;
     }
     for (int i = 0, at = 0; i < TRAIN; i++)
-        if (!held[i]) assert_int_equal(feed_index(&f, SPLIT_TRAIN, at++), i);
+        if (!held[i]) assert_int_equal(loader_index(&f, SPLIT_TRAIN, at++), i);
     close_text(&c, &f);
 }
 
@@ -99,7 +99,7 @@ static void test_holdout(void **state) {
 /* What is held out is never trained on, and is what validation reads; val.safetensors is not. */
 static void test_batches_of_views(void **state) {
     Config c;
-    Feed f;
+    Loader f;
     Arena a = {0};
     Err err;
     int held[TRAIN], seen[TRAIN] = {0};
@@ -107,13 +107,13 @@ static void test_batches_of_views(void **state) {
     make_data("text", "text", 257, 2, false);
     read_held(",\"holdout\":0.3", held, 12);
     open_text(&c, &f, ",\"holdout\":0.3");
-    feed_place(&f, &a);
+    loader_layout(&f, &a);
     assert_true(arena_open(&a, a.used, &err));
-    feed_place(&f, &a);
-    const int64_t updates = feed_updates_per_epoch(&f);
+    loader_layout(&f, &a);
+    const int64_t updates = loader_updates_per_epoch(&f);
     assert_int_equal(updates, 7);
     for (int64_t u = 1; u <= updates; u++) {
-        feed_train(&f, u, 0);
+        loader_train(&f, u, 0);
         for (int i = 0; i < f.batch.n; i++) {
             const int example = f.batch.examples[i];
             assert_false(held[example] || seen[example]++);
@@ -121,7 +121,7 @@ static void test_batches_of_views(void **state) {
         }
     }
     for (int from = 0; from < 12; from += f.batch.n) {
-        feed_split(&f, SPLIT_VAL, from);
+        loader_split(&f, SPLIT_VAL, from);
         for (int i = 0; i < f.batch.n; i++) {
             const int example = f.batch.examples[i];
             assert_int_equal(held[example]--, 1);
@@ -137,13 +137,13 @@ static void test_batches_of_views(void **state) {
 /* As the Long Range Arena did it. */
 static void test_no_holdout(void **state) {
     Config c;
-    Feed f;
+    Loader f;
     (void)state;
     make_data("text", "text", 257, 2, false);
     open_text(&c, &f, ",\"holdout\":0");
     assert_int_equal(f.examples[SPLIT_TRAIN], TRAIN);
     assert_int_equal(f.examples[SPLIT_VAL], VAL);
-    assert_int_equal(feed_index(&f, SPLIT_VAL, 5), 5);
+    assert_int_equal(loader_index(&f, SPLIT_VAL, 5), 5);
     assert_string_equal(st_meta(&f.split[SPLIT_VAL].file, "split"), "val");
     close_text(&c, &f);
 }
@@ -151,10 +151,10 @@ static void test_no_holdout(void **state) {
 static void refuse(const char *task, const char *dir, const char *data, int code,
                    const char *what) {
     Config c;
-    Feed f;
+    Loader f;
     Err err;
     if (load(&c, task, dir, data, "", &err)) {
-        assert_false(feed_open(&f, &c, &err));
+        assert_false(loader_open(&f, &c, &err));
     }
     if (!strstr(err.text, what)) fail_msg("expected '%s' in: %s", what, err.text);
     assert_int_equal(err.code, code);

@@ -23,9 +23,9 @@ static int updates_until_learned(TinyConf conf) {
     Err err;
     tiny_open(&t, conf, draws_open("overfit", 1));
     params_init(&t.m.params, t.w, 1);
-    adamw_place(&o, &a, &t.m.params);
+    adamw_layout(&o, &a, &t.m.params);
     assert_true(arena_open(&a, a.used, &err));
-    adamw_place(&o, &a, &t.m.params);
+    adamw_layout(&o, &a, &t.m.params);
     assert_true(engine_open(&e, &t.m, t.B, 4, true, &err));
     int updates = 0;
     for (; updates < MOST_UPDATES; updates++) {

@@ -19,9 +19,9 @@ static void open_state(Fixture *x, const char *train) {
     Err err;
     *x = (Fixture){0};
     small_config(&x->c, train, false);
-    state_place(&x->s, &x->a, &x->c.model.params);
+    state_layout(&x->s, &x->a, &x->c.model.params);
     assert_true(arena_open(&x->a, x->a.used, &err));
-    state_place(&x->s, &x->a, &x->c.model.params);
+    state_layout(&x->s, &x->a, &x->c.model.params);
 }
 
 static void close_state(Fixture *x) {

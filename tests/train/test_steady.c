@@ -8,7 +8,7 @@
 
 #include "core/gemm.h"
 #include "model/engine.h"
-#include "train/feed.h"
+#include "train/loader.h"
 #include "train/small.h"
 #include "train/state.h"
 
@@ -51,17 +51,17 @@ void *realloc(void *p, size_t size) {
 
 typedef struct Run {
     Config c;
-    Feed f;
+    Loader f;
     Engine e;
     State s;
     Arena a;
     real *grads;
 } Run;
 
-static void place(Run *r) {
-    state_place(&r->s, &r->a, &r->c.model.params);
+static void layout(Run *r) {
+    state_layout(&r->s, &r->a, &r->c.model.params);
     r->grads = arena_reals(&r->a, r->c.model.params.total);
-    feed_place(&r->f, &r->a);
+    loader_layout(&r->f, &r->a);
 }
 
 static void make_update(Run *r, int64_t number) {
@@ -69,7 +69,7 @@ static void make_update(Run *r, int64_t number) {
     memset(r->grads, 0, p->total * sizeof *r->grads);
     engine_begin_update(&r->e);
     for (int micro = 0; micro < r->c.train.accumulate; micro++) {
-        feed_train(&r->f, number, micro);
+        loader_train(&r->f, number, micro);
         engine_step(&r->e, r->f.batch.samples, r->f.batch.n, 0.1, rng_key(1), r->grads,
                     &r->f.batch.out, NULL);
     }
@@ -85,15 +85,15 @@ static void run(const char *train, bool pairs) {
     Err err;
     small_data(12, 5, 5, pairs);
     small_config(&r.c, train, pairs);
-    assert_true(feed_open(&r.f, &r.c, &err));
-    place(&r);
+    assert_true(loader_open(&r.f, &r.c, &err));
+    layout(&r);
     assert_true(arena_open(&r.a, r.a.used, &err));
-    place(&r);
+    layout(&r);
     params_init(&r.c.model.params, r.s.w, 1);
     assert_true(engine_open(&r.e, &r.c.model, r.c.train.batch, r.c.train.lanes, true, &err));
     engine_weights(&r.e, r.s.w);
     /* The same documents twice: libraries make their kernels when they first see a shape. */
-    const int64_t updates = feed_updates_per_epoch(&r.f);
+    const int64_t updates = loader_updates_per_epoch(&r.f);
     long before = 0;
     for (int pass = 0; pass < 2; pass++) {
         before = allocations;
@@ -103,7 +103,7 @@ static void run(const char *train, bool pairs) {
     assert_true(allocations > 0);
     engine_close(&r.e);
     arena_close(&r.a);
-    feed_close(&r.f);
+    loader_close(&r.f);
     config_free(&r.c);
 }
 

@@ -14,14 +14,14 @@
 
 static Clusters open_clusters(int *list, real *affinity, int N, int C, int k) {
     Clusters c;
-    const Taps taps = {.C = C, .k = k};
-    const AttnTap tap = {.clusters = list, .affinities = affinity};
-    clusters_open(&c, &taps, &tap, N);
+    const Traces traces = {.C = C, .k = k};
+    const AttnTrace trace = {.clusters = list, .affinities = affinity};
+    clusters_open(&c, &traces, &trace, N);
     return c;
 }
 
 static void expect_holders(const Clusters *c, int n, int count, const int *wanted) {
-    assert_int_equal(clusters_held(c, n), count);
+    assert_int_equal(clusters_of_token(c, n), count);
     for (int i = 0; i < count; i++) assert_int_equal(c->holders[c->start[n] + i], wanted[i]);
 }
 

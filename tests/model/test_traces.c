@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "model/taps.h"
+#include "model/traces.h"
 
 enum { CLUSTERS = 3, SLOTS = 4, ROUNDS = 2, HEADS = 5, DEPTH = 2, TOKENS = 7 };
 
@@ -37,23 +37,24 @@ static const StTensor *named(const StTensor *t, int n, const char *name) {
     return NULL;
 }
 
-/* Every tap writes what it is told to; the tensors have it where it belongs. */
+/* Every trace writes what it is told to; the tensors have it where it belongs. */
 static void check_groups(const char *name, bool keys, int per) {
     enum { EXAMPLES = 3 };
     const AttnMech m = {.groups = groups};
     const Model model_of = model(&m, per);
     StTensor t[3 * DEPTH];
     char names[3 * DEPTH][96];
-    Taps taps;
-    taps_open(&taps, &model_of, EXAMPLES * per, TOKENS, false);
+    Traces traces;
+    traces_open(&traces, &model_of, EXAMPLES * per, TOKENS, false);
     for (int i = 0; i < EXAMPLES * per * DEPTH; i++) {
-        AttnTap *tap = &taps.tap[i];
-        assert_null(tap->clusters);
-        assert_int_equal(tap->stride, TOKENS);
+        AttnTrace *trace = &traces.trace[i];
+        assert_null(trace->clusters);
+        assert_int_equal(trace->stride, TOKENS);
         for (int j = 0; j < HEADS * ROUNDS * TOKENS; j++)
-            if (j % TOKENS < TOKENS - 1) (keys ? tap->groups_key : tap->groups)[j] = 1000 * i + j;
+            if (j % TOKENS < TOKENS - 1)
+                (keys ? trace->groups_key : trace->groups)[j] = 1000 * i + j;
     }
-    const int n = taps_tensors(&taps, &model_of, t, names);
+    const int n = traces_tensors(&traces, &model_of, t, names);
     assert_int_equal(n, 2 * DEPTH);
     for (int block = 0; block < DEPTH; block++) {
         char full[32];
@@ -70,7 +71,7 @@ static void check_groups(const char *name, bool keys, int per) {
                 assert_int_equal(data[d * each + j],
                                  j % TOKENS < TOKENS - 1 ? 1000 * (d * DEPTH + block) + j : -1);
     }
-    taps_close(&taps);
+    traces_close(&traces);
 }
 
 static void groups_by_head_and_round(void **state) {
@@ -87,32 +88,32 @@ static void clusters_of_all_heads(void **state) {
     const Model model_of = model(&m, 1);
     StTensor t[3 * DEPTH];
     char names[3 * DEPTH][96];
-    Taps taps;
-    taps_open(&taps, &model_of, 2, TOKENS, true);
-    for (int i = 0; i < 2 * DEPTH; i++) taps.tap[i].clusters[CLUSTERS * SLOTS - 1] = i;
+    Traces traces;
+    traces_open(&traces, &model_of, 2, TOKENS, true);
+    for (int i = 0; i < 2 * DEPTH; i++) traces.trace[i].clusters[CLUSTERS * SLOTS - 1] = i;
     for (int i = 0; i + 1 < 2 * DEPTH; i++)
-        assert_ptr_equal(taps.tap[i + 1].affinities, taps.tap[i].affinities + 9 * CLUSTERS);
-    const int n = taps_tensors(&taps, &model_of, t, names);
+        assert_ptr_equal(traces.trace[i + 1].affinities, traces.trace[i].affinities + 9 * CLUSTERS);
+    const int n = traces_tensors(&traces, &model_of, t, names);
     assert_int_equal(n, DEPTH);
     const int *data = named(t, n, "clusters.1")->data;
     assert_int_equal(data[0], -1);
     assert_int_equal(data[CLUSTERS * SLOTS - 1], 1);
     assert_int_equal(data[2 * CLUSTERS * SLOTS - 1], DEPTH + 1);
-    taps_close(&taps);
+    traces_close(&traces);
 }
 
-/* A mechanism without choices has taps all the same, for its digest. */
+/* A mechanism without choices has traces all the same, for its digest. */
 static void nothing_to_tell(void **state) {
     (void)state;
     const AttnMech m = {0};
     const Model model_of = model(&m, 1);
-    Taps taps;
-    taps_open(&taps, &model_of, 2, TOKENS, true);
-    assert_non_null(taps.tap);
-    assert_null(taps.tap[0].clusters);
-    assert_null(taps.tap[0].affinities);
-    assert_int_equal(taps_tensors(&taps, &model_of, NULL, NULL), 0);
-    taps_close(&taps);
+    Traces traces;
+    traces_open(&traces, &model_of, 2, TOKENS, true);
+    assert_non_null(traces.trace);
+    assert_null(traces.trace[0].clusters);
+    assert_null(traces.trace[0].affinities);
+    assert_int_equal(traces_tensors(&traces, &model_of, NULL, NULL), 0);
+    traces_close(&traces);
 }
 
 int main(void) {

@@ -13,7 +13,7 @@
 
 typedef struct Fixture {
     Config c;
-    Feed f;
+    Loader f;
     Arena a;
 } Fixture;
 
@@ -21,14 +21,14 @@ static void open_feed(Fixture *x, const char *train, bool pairs) {
     Err err;
     *x = (Fixture){0};
     small_config(&x->c, train, pairs);
-    if (!feed_open(&x->f, &x->c, &err)) fail_msg("%s", err.text);
-    feed_place(&x->f, &x->a);
+    if (!loader_open(&x->f, &x->c, &err)) fail_msg("%s", err.text);
+    loader_layout(&x->f, &x->a);
     assert_true(arena_open(&x->a, x->a.used, &err));
-    feed_place(&x->f, &x->a);
+    loader_layout(&x->f, &x->a);
 }
 
 static void close_feed(Fixture *x) {
-    feed_close(&x->f);
+    loader_close(&x->f);
     arena_close(&x->a);
     config_free(&x->c);
 }
@@ -39,12 +39,12 @@ static void test_an_epoch_is_a_permutation(void **state) {
     (void)state;
     small_data(23, 5, 5, false);
     open_feed(&x, "\"batch\":3,\"accumulate\":2", false);
-    assert_int_equal(feed_updates_per_epoch(&x.f), 3);
+    assert_int_equal(loader_updates_per_epoch(&x.f), 3);
     for (int epoch = 0; epoch < 2; epoch++) {
         int seen[23] = {0}, n = 0;
         for (int u = 1; u <= 3; u++)
             for (int micro = 0; micro < 2; micro++) {
-                feed_train(&x.f, epoch * 3 + u, micro);
+                loader_train(&x.f, epoch * 3 + u, micro);
                 assert_int_equal(x.f.batch.n, 3);
                 for (int i = 0; i < 3; i++) seen[order[epoch][n++] = x.f.batch.examples[i]]++;
             }
@@ -53,7 +53,7 @@ static void test_an_epoch_is_a_permutation(void **state) {
     assert_memory_not_equal(order[0], order[1], 18 * sizeof(int));
     /* Which examples an update sees does not depend on what was asked for before. */
     for (int n = 0; n < 2; n++) {
-        feed_train(&x.f, n == 0 ? 5 : 2, 1);
+        loader_train(&x.f, n == 0 ? 5 : 2, 1);
         assert_memory_equal(x.f.batch.examples, &order[n == 0][9], 3 * sizeof(int));
     }
     close_feed(&x);
@@ -65,14 +65,14 @@ static void test_another_seed_is_another_order(void **state) {
     for (int seed = 0; seed < 2; seed++) {
         Fixture x;
         open_feed(&x, seed ? "\"batch\":20,\"seed\":2" : "\"batch\":20", false);
-        feed_train(&x.f, 1, 0);
+        loader_train(&x.f, 1, 0);
         memcpy(order[seed], x.f.batch.examples, sizeof order[seed]);
         close_feed(&x);
     }
     assert_memory_not_equal(order[0], order[1], sizeof order[0]);
 }
 
-static void check_sample(const Feed *f, int split, int i) {
+static void check_sample(const Loader *f, int split, int i) {
     const Dataset *d = &f->split[split];
     const Sample *s = &f->batch.samples[i];
     assert_int_equal(s->label, d->labels[f->batch.examples[i]]);
@@ -91,7 +91,7 @@ static void test_batches_of_a_split(void **state) {
         open_feed(&x, "\"batch\":4", pairs);
         for (int from = 0, n = 0; from < 7; from += 4, n++) {
             double tokens = 0;
-            feed_split(&x.f, SPLIT_VAL, from);
+            loader_split(&x.f, SPLIT_VAL, from);
             assert_int_equal(x.f.batch.n, from == 0 ? 4 : 3);
             for (int i = 0; i < x.f.batch.n; i++) {
                 assert_int_equal(x.f.batch.examples[i], from + i);
@@ -106,10 +106,10 @@ static void test_batches_of_a_split(void **state) {
 
 static void expect_refusal(const char *train, bool pairs, int code, const char *what) {
     Config c;
-    Feed f;
+    Loader f;
     Err err;
     small_config(&c, train, pairs);
-    assert_false(feed_open(&f, &c, &err));
+    assert_false(loader_open(&f, &c, &err));
     assert_int_equal(err.code, code);
     if (!strstr(err.text, what)) fail_msg("expected '%s' in: %s", what, err.text);
     config_free(&c);
@@ -151,7 +151,7 @@ static void test_evaluation(void **state) {
 
 typedef struct Seen {
     int n;
-    const AttnTap *taps;
+    const AttnTrace *traces;
 } Seen;
 
 /* Examples in order; the clusters of each hold tokens of it. */
@@ -159,7 +159,7 @@ static void look(void *ctx, const Batch *b) {
     Seen *s = ctx;
     for (int i = 0; i < b->n; i++) {
         assert_int_equal(b->examples[i], s->n++);
-        assert_in_range(s->taps[i].clusters[0], 0, b->samples[i].length[0] - 1);
+        assert_in_range(s->traces[i].clusters[0], 0, b->samples[i].length[0] - 1);
     }
 }
 
@@ -169,7 +169,7 @@ static void test_a_watched_evaluation(void **state) {
     Score score;
     Err err;
     int clusters[4 * 3 * SMALL_LENGTH];
-    AttnTap taps[4];
+    AttnTrace traces[4];
     (void)state;
     small_data(9, 7, 5, false);
     open_feed(&x, "\"batch\":4", false);
@@ -177,9 +177,10 @@ static void test_a_watched_evaluation(void **state) {
     params_init(&x.c.model.params, w, 1);
     assert_true(engine_open(&e, &x.c.model, 4, 4, false, &err));
     engine_weights(&e, w);
-    for (int i = 0; i < 4; i++) taps[i] = (AttnTap){.clusters = clusters + i * 3 * SMALL_LENGTH};
-    Seen seen = {.taps = taps};
-    const Watch watch = {look, &seen, taps, 6};
+    for (int i = 0; i < 4; i++)
+        traces[i] = (AttnTrace){.clusters = clusters + i * 3 * SMALL_LENGTH};
+    Seen seen = {.traces = traces};
+    const Watch watch = {look, &seen, traces, 6};
     assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing", &watch));
     assert_int_equal(seen.n, 6);
     assert_true(fabs(score.accuracy * 6 - round(score.accuracy * 6)) < 1e-9);
@@ -191,38 +192,38 @@ static void test_a_watched_evaluation(void **state) {
 /* The same examples as with all splits, where the others' files are gone. */
 static void test_one_split(void **state) {
     Config c;
-    Feed f;
+    Loader f;
     Err err;
     (void)state;
     small_data(9, 7, 5, false);
     small_config(&c, "\"batch\":20", false); /* more than training could take */
     assert_int_equal(remove(scratch("data/train.safetensors")), 0);
-    assert_true(feed_open_split(&f, &c, SPLIT_VAL, &err));
+    assert_true(loader_open_split(&f, &c, SPLIT_VAL, &err));
     assert_int_equal(f.examples[SPLIT_VAL], 7);
     assert_int_equal(f.examples[SPLIT_TRAIN] + f.examples[SPLIT_TEST], 0);
-    feed_close(&f);
-    assert_false(feed_open_split(&f, &c, SPLIT_TRAIN, &err));
+    loader_close(&f);
+    assert_false(loader_open_split(&f, &c, SPLIT_TRAIN, &err));
     assert_int_equal(err.code, EX_NOINPUT);
     config_free(&c);
 }
 
 static void test_one_split_of_two_views(void **state) {
     Fixture x;
-    Feed f;
+    Loader f;
     Err err;
     (void)state;
     small_data(30, 7, 5, false);
     open_feed(&x, "\"batch\":2", false);
     x.c.holdout = 0.3;
     for (int split = SPLIT_TRAIN; split <= SPLIT_VAL; split++) {
-        Feed all;
-        assert_true(feed_open(&all, &x.c, &err));
-        assert_true(feed_open_split(&f, &x.c, split, &err));
+        Loader all;
+        assert_true(loader_open(&all, &x.c, &err));
+        assert_true(loader_open_split(&f, &x.c, split, &err));
         assert_int_equal(f.examples[split], split == SPLIT_VAL ? 9 : 21);
         for (int i = 0; i < f.examples[split]; i++)
-            assert_int_equal(feed_index(&f, split, i), feed_index(&all, split, i));
-        feed_close(&f);
-        feed_close(&all);
+            assert_int_equal(loader_index(&f, split, i), loader_index(&all, split, i));
+        loader_close(&f);
+        loader_close(&all);
     }
     close_feed(&x);
 }

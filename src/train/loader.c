@@ -1,8 +1,8 @@
-#include "train/feed.h"
+#include "train/loader.h"
 
 #include "core/mem.h"
 
-static int per_update(const Feed *f) { return f->c->train.batch * f->c->train.accumulate; }
+static int per_update(const Loader *f) { return f->c->train.batch * f->c->train.accumulate; }
 
 static bool check_task(const Dataset *d, const Config *c, Err *err) {
     const ModelTask *m = &c->model.task;
@@ -15,7 +15,7 @@ static bool check_task(const Dataset *d, const Config *c, Err *err) {
                    m->classes, m->per_example);
 }
 
-static bool check_enough(const Feed *f, Err *err) {
+static bool check_enough(const Loader *f, Err *err) {
     const TrainConf *t = &f->c->train;
     const int have = f->examples[SPLIT_TRAIN];
     if ((int64_t)t->batch * t->accumulate <= have) return true;
@@ -27,7 +27,7 @@ static bool check_enough(const Feed *f, Err *err) {
 }
 
 /* The two views of the training split. */
-static bool hold_out(Feed *f, Err *err) {
+static bool hold_out(Loader *f, Err *err) {
     const Config *c = f->c;
     const int n = f->split[SPLIT_TRAIN].examples, held = (int)(n * c->holdout + 0.5);
     if (held == 0 || held == n)
@@ -37,7 +37,7 @@ static bool hold_out(Feed *f, Err *err) {
                        f->split[SPLIT_TRAIN].file.path);
     int *order = mem_alloc((size_t)n, sizeof *order);
     unsigned char *validates = mem_alloc((size_t)n, 1);
-    rng_permutation(order, n, rng_fold_name(rng_key((uint64_t)c->holdout_seed), "holdout"));
+    rng_permutation(order, n, rng_subkey_name(rng_key((uint64_t)c->holdout_seed), "holdout"));
     for (int i = 0; i < held; i++) validates[order[i]] = 1;
     f->view[SPLIT_TRAIN] = mem_alloc((size_t)(n - held), sizeof *order);
     f->view[SPLIT_VAL] = mem_alloc((size_t)held, sizeof *order);
@@ -51,7 +51,7 @@ static bool hold_out(Feed *f, Err *err) {
     return true;
 }
 
-static bool open_split(Feed *f, int split, Err *err) {
+static bool open_split(Loader *f, int split, Err *err) {
     char path[FILE_PATH_MAX];
     const bool held = split == SPLIT_VAL && f->c->holdout > 0;
     Dataset *d = &f->split[split];
@@ -62,34 +62,34 @@ static bool open_split(Feed *f, int split, Err *err) {
     return true;
 }
 
-bool feed_open(Feed *f, const Config *c, Err *err) {
-    *f = (Feed){.c = c, .epoch = -1};
+bool loader_open(Loader *f, const Config *c, Err *err) {
+    *f = (Loader){.c = c, .epoch = -1};
     bool ok = true;
     for (int s = 0; ok && s < SPLITS; s++) ok = open_split(f, s, err);
     if (ok && (c->holdout == 0 || hold_out(f, err)) && check_enough(f, err)) return true;
-    feed_close(f);
+    loader_close(f);
     return false;
 }
 
-bool feed_open_split(Feed *f, const Config *c, int split, Err *err) {
-    *f = (Feed){.c = c, .epoch = -1};
+bool loader_open_split(Loader *f, const Config *c, int split, Err *err) {
+    *f = (Loader){.c = c, .epoch = -1};
     const bool view = c->holdout > 0 && split != SPLIT_TEST;
     bool ok = open_split(f, split, err);
     if (ok && view && split != SPLIT_TRAIN) ok = open_split(f, SPLIT_TRAIN, err);
     if (ok && (!view || hold_out(f, err))) return true;
-    feed_close(f);
+    loader_close(f);
     return false;
 }
 
-void feed_close(Feed *f) {
+void loader_close(Loader *f) {
     for (int s = 0; s < SPLITS; s++) {
         dataset_close(&f->split[s]);
         mem_free(f->view[s]);
     }
-    *f = (Feed){0};
+    *f = (Loader){0};
 }
 
-void feed_place(Feed *f, Arena *a) {
+void loader_layout(Loader *f, Arena *a) {
     const Model *m = &f->c->model;
     const size_t B = (size_t)f->c->train.batch;
     const size_t documents = B * (size_t)m->task.per_example;
@@ -101,16 +101,20 @@ void feed_place(Feed *f, Arena *a) {
     f->batch.out.predicted = arena_ints(a, B);
 }
 
-int64_t feed_updates_per_epoch(const Feed *f) { return f->examples[SPLIT_TRAIN] / per_update(f); }
+int64_t loader_updates_per_epoch(const Loader *f) {
+    return f->examples[SPLIT_TRAIN] / per_update(f);
+}
 
-int feed_index(const Feed *f, int split, int i) { return f->view[split] ? f->view[split][i] : i; }
+int loader_index(const Loader *f, int split, int i) {
+    return f->view[split] ? f->view[split][i] : i;
+}
 
-static int length(const Feed *f, int split, int example, int which) {
+static int length(const Loader *f, int split, int example, int which) {
     const Dataset *d = &f->split[split];
     return dataset_length(d, dataset_document(d, example, which));
 }
 
-double feed_tokens(const Feed *f, int split, int example) {
+double loader_tokens(const Loader *f, int split, int example) {
     const Model *m = &f->c->model;
     double n = 0;
     for (int j = 0; j < m->task.per_example; j++)
@@ -118,7 +122,7 @@ double feed_tokens(const Feed *f, int split, int example) {
     return n;
 }
 
-double feed_flops(const Feed *f, int split, int example) {
+double loader_flops(const Loader *f, int split, int example) {
     const Model *m = &f->c->model;
     double flops = model_head_flops(m);
     for (int j = 0; j < m->task.per_example; j++)
@@ -127,7 +131,7 @@ double feed_flops(const Feed *f, int split, int example) {
 }
 
 /* The examples listed in f->batch.examples, n of them. */
-static void fill(Feed *f, int split, int n) {
+static void fill(Loader *f, int split, int n) {
     const Dataset *d = &f->split[split];
     Batch *b = &f->batch;
     int *ids = f->ids;
@@ -144,28 +148,28 @@ static void fill(Feed *f, int split, int n) {
             s->length[j] = dataset_tokens(d, document, f->c->model.conf.max_length, ids);
             ids += s->length[j];
         }
-        b->tokens += feed_tokens(f, split, example);
-        b->flops += feed_flops(f, split, example);
+        b->tokens += loader_tokens(f, split, example);
+        b->flops += loader_flops(f, split, example);
     }
 }
 
-void feed_train(Feed *f, int64_t update, int micro) {
-    const int64_t an_epoch = feed_updates_per_epoch(f), epoch = (update - 1) / an_epoch;
+void loader_train(Loader *f, int64_t update, int micro) {
+    const int64_t an_epoch = loader_updates_per_epoch(f), epoch = (update - 1) / an_epoch;
     if (epoch != f->epoch) {
-        RngKey key = rng_fold_name(rng_key((uint64_t)f->c->train.seed), "order");
-        rng_permutation(f->order, f->examples[SPLIT_TRAIN], rng_fold(key, (uint64_t)epoch));
+        RngKey key = rng_subkey_name(rng_key((uint64_t)f->c->train.seed), "order");
+        rng_permutation(f->order, f->examples[SPLIT_TRAIN], rng_subkey(key, (uint64_t)epoch));
         f->epoch = epoch;
     }
     const int B = f->c->train.batch;
     const int from = (int)((update - 1) % an_epoch) * per_update(f) + micro * B;
     for (int i = 0; i < B; i++)
-        f->batch.examples[i] = feed_index(f, SPLIT_TRAIN, f->order[from + i]);
+        f->batch.examples[i] = loader_index(f, SPLIT_TRAIN, f->order[from + i]);
     fill(f, SPLIT_TRAIN, B);
 }
 
-void feed_split(Feed *f, int split, int from) {
+void loader_split(Loader *f, int split, int from) {
     const int left = f->examples[split] - from, B = f->c->train.batch;
     const int n = left < B ? left : B;
-    for (int i = 0; i < n; i++) f->batch.examples[i] = feed_index(f, split, from + i);
+    for (int i = 0; i < n; i++) f->batch.examples[i] = loader_index(f, split, from + i);
     fill(f, split, n);
 }

@@ -8,8 +8,8 @@
  * val has those of its n examples that a permutation keyed by data.holdout_seed puts into the first
  * n * data.holdout (rounded) places, train has the others; val.safetensors is not read. The choice
  * does not depend on train.seed, so runs that differ in it are validated on the same examples. */
-#ifndef TRAIN_FEED_H
-#define TRAIN_FEED_H
+#ifndef TRAIN_LOADER_H
+#define TRAIN_LOADER_H
 
 #include "data/dataset.h"
 #include "model/engine.h"
@@ -24,7 +24,7 @@ typedef struct Batch {
     double flops;    /* useful ones of a forward pass */
 } Batch;
 
-typedef struct Feed {
+typedef struct Loader {
     const Config *c;
     Dataset split[SPLITS];
     int examples[SPLITS]; /* of each split's file or view */
@@ -33,32 +33,32 @@ typedef struct Feed {
     int64_t epoch;
     int *ids; /* of the batch at hand */
     Batch batch;
-} Feed;
+} Loader;
 
 /* Opens the splits of data.dir and checks that they are the task's (EX_DATAERR), and enough for an
  * update and to hold out (EX_CONFIG). */
-bool feed_open(Feed *f, const Config *c, Err *err);
+bool loader_open(Loader *f, const Config *c, Err *err);
 /* One split alone, and what a view of it needs: for programs that do not train. The others have no
  * examples. */
-bool feed_open_split(Feed *f, const Config *c, int split, Err *err);
-void feed_close(Feed *f);
+bool loader_open_split(Loader *f, const Config *c, int split, Err *err);
+void loader_close(Loader *f);
 /* Memory for batches of at most train.batch examples. */
-void feed_place(Feed *f, Arena *a);
+void loader_layout(Loader *f, Arena *a);
 
-int64_t feed_updates_per_epoch(const Feed *f);
+int64_t loader_updates_per_epoch(const Loader *f);
 
 /* The micro-batch (0, 1, ...) of update 1, 2, ... into f->batch. */
-void feed_train(Feed *f, int64_t update, int micro);
+void loader_train(Loader *f, int64_t update, int micro);
 /* Examples from, from + 1, ... of a split (or its view) into f->batch: train.batch of them, or what
  * is left. */
-void feed_split(Feed *f, int split, int from);
+void loader_split(Loader *f, int split, int from);
 
 /* Of a split's file, the index of example i of the split. */
-int feed_index(const Feed *f, int split, int i);
+int loader_index(const Loader *f, int split, int i);
 
 /* Of an example by its index in the file: tokens as the encoder sees them, useful operations of a
  * forward pass. */
-double feed_tokens(const Feed *f, int split, int example);
-double feed_flops(const Feed *f, int split, int example);
+double loader_tokens(const Loader *f, int split, int example);
+double loader_flops(const Loader *f, int split, int example);
 
 #endif

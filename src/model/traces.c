@@ -1,4 +1,4 @@
-#include "model/taps.h"
+#include "model/traces.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,17 +12,17 @@ static int *no_choices(size_t n) {
 }
 
 /* What a document has in a block. */
-static size_t slots(const Taps *t) { return (size_t)t->C * (size_t)t->k; }
-static size_t places(const Taps *t) {
+static size_t slots(const Traces *t) { return (size_t)t->C * (size_t)t->k; }
+static size_t places(const Traces *t) {
     return (size_t)t->heads * (size_t)t->rounds * (size_t)t->tokens;
 }
 
-void taps_open(Taps *t, const Model *m, int documents, int tokens, bool affinities) {
+void traces_open(Traces *t, const Model *m, int documents, int tokens, bool affinities) {
     const AttnMech *mech = m->mech;
     const size_t all = (size_t)documents * (size_t)m->conf.depth;
     bool keys = false;
-    *t = (Taps){.documents = documents, .depth = m->conf.depth, .tokens = tokens};
-    t->tap = mem_alloc(all, sizeof *t->tap);
+    *t = (Traces){.documents = documents, .depth = m->conf.depth, .tokens = tokens};
+    t->trace = mem_alloc(all, sizeof *t->trace);
     if (mech->clusters) mech->clusters(m->attn, &t->C, &t->k);
     if (mech->groups) mech->groups(m->attn, &t->rounds, &keys), t->heads = m->conf.heads;
     const size_t cells = (size_t)m->max_tokens * (size_t)t->C;
@@ -33,24 +33,24 @@ void taps_open(Taps *t, const Model *m, int documents, int tokens, bool affiniti
     for (size_t i = 0; i < all; i++) {
         const size_t document = i / (size_t)t->depth, block = i % (size_t)t->depth,
                      at = block * (size_t)documents + document;
-        AttnTap *tap = &t->tap[i];
-        tap->stride = tokens;
-        if (t->clusters) tap->clusters = t->clusters + at * slots(t);
-        if (t->groups) tap->groups = t->groups + at * places(t);
-        if (t->groups_key) tap->groups_key = t->groups_key + at * places(t);
-        if (t->affinities) tap->affinities = t->affinities + i * cells;
+        AttnTrace *trace = &t->trace[i];
+        trace->stride = tokens;
+        if (t->clusters) trace->clusters = t->clusters + at * slots(t);
+        if (t->groups) trace->groups = t->groups + at * places(t);
+        if (t->groups_key) trace->groups_key = t->groups_key + at * places(t);
+        if (t->affinities) trace->affinities = t->affinities + i * cells;
     }
 }
 
-void taps_close(Taps *t) {
-    mem_free(t->tap);
+void traces_close(Traces *t) {
+    mem_free(t->trace);
     mem_free(t->clusters), mem_free(t->groups), mem_free(t->groups_key);
     mem_free(t->affinities);
-    *t = (Taps){0};
+    *t = (Traces){0};
 }
 
 /* [B,shape...], or [B,2,shape...] of pairs. */
-static StTensor tensor(const Taps *t, const Model *m, const char *name, int *data, int block,
+static StTensor tensor(const Traces *t, const Model *m, const char *name, int *data, int block,
                        const int *shape, int ndim) {
     const int per = m->task.per_example;
     StTensor x = {.name = name, .dtype = DT_I32, .ndim = 1, .shape = {t->documents / per}};
@@ -62,7 +62,7 @@ static StTensor tensor(const Taps *t, const Model *m, const char *name, int *dat
     return x;
 }
 
-int taps_tensors(const Taps *t, const Model *m, StTensor *tensors, char (*names)[96]) {
+int traces_tensors(const Traces *t, const Model *m, StTensor *tensors, char (*names)[96]) {
     const struct {
         const char *name;
         int *data, ndim, shape[3];
