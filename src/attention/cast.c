@@ -137,22 +137,17 @@ static const ClusterJob *placed_cluster(Arena scratch) {
     return arena_take(&scratch, 1, sizeof(ClusterJob));
 }
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
 static AttnMemory needs(const void *self, int N, bool backward) {
     const Cast *s = self;
     CastState v = {0};
-    AttnMemory m = {0};
-    layout_saved(&v, s, &m, N, backward);
-    AttnMemory choose = m;
+    AttnMemory choose = {0};
+    layout_saved(&v, s, &choose, N, backward);
+    AttnMemory pass = choose;
     cast_layout_choose(s, &choose, N);
-    layout_scratch(&v, s, &m.scratch, N, backward);
-    Arena mix = m.job;
-    layout_cluster(s, &m.job, N, backward);
-    cast_layout_mix(s, &mix);
-    m.scratch.used = larger(m.scratch.used, choose.scratch.used);
-    m.job.used = larger(m.job.used, larger(mix.used, choose.job.used));
-    return m;
+    layout_scratch(&v, s, &pass.scratch, N, backward);
+    layout_cluster(s, &pass.job, N, backward);
+    cast_layout_mix(s, &pass.job);
+    return attn_either(choose, pass);
 }
 
 /* ---- rows in an order of their own, where tokens are skipped ---- */
@@ -161,7 +156,6 @@ static void gather_tile(const void *ctx, int tile, Arena scratch) {
     const CastState *v = ctx;
     const AttnCall *c = v->call;
     const size_t d = (size_t)c->d;
-    (void)scratch;
     for (int i = tile * ATTN_TILE, n = i + attn_tile_rows(v->N, tile); i < n; i++) {
         const size_t from = (size_t)v->order[i] * d, to = (size_t)i * d;
         vec_copy(v->x_rows + to, c->X + from, c->d);
@@ -182,7 +176,6 @@ static void order_rows(CastState *v) {
 static void scatter_tile(const void *ctx, int tile, Arena scratch) {
     const CastState *v = ctx;
     const size_t d = (size_t)v->call->d;
-    (void)scratch;
     for (int i = tile * ATTN_TILE, n = i + attn_tile_rows(v->N, tile); i < n; i++)
         vec_copy(v->call->dX + (size_t)v->order[i] * d, v->dx + (size_t)i * d, v->call->d);
 }

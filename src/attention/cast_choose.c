@@ -142,7 +142,6 @@ static void score_tables(const void *ctx, int head, Arena scratch) {
     const Cast *s = t->v->s;
     const int d = s->shape.d, e = s->shape.e, C = s->clusters;
     const real *S = attn_own(call, SURROGATE);
-    (void)scratch;
     for (int i = 0; i < 2; i++) {
         const AttnLinear *p = &call->proj[i];
         cast_table(t->table[i], s, S, p->w, head);
@@ -178,7 +177,6 @@ static void single_assignment(const void *ctx, int job, Arena scratch) {
     const Choose *t = ctx;
     const CastState *v = t->v;
     ClusterScratch sort;
-    (void)job;
     cluster_layout(&sort, &scratch, v->N);
     cluster_sa_top_k(v->list, v->size, t->affinity, (int)cast_token_reals(v->N), &sort, v->N,
                      v->s->clusters, v->k);
@@ -241,7 +239,6 @@ static void keep_block(const void *ctx, int i, Arena scratch) {
     const size_t at = (size_t)b.at * BLOCK;
     real *aq = cast_scores_of(v->aq, s, b, 0), *phi = v->sig + at;
     size_t from[BLOCK];
-    (void)scratch;
     for (int j = 0; j < b.rows; j++) from[j] = cast_score_at(s, v->order[b.n0 + j], 0);
     for (int j = 0; j < BLOCK; j++) phi[j] = j < b.rows ? t->phi[v->order[b.n0 + j]] : 0;
     for (int r = 0; r < s->shape.h * s->clusters; r++) {

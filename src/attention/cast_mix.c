@@ -13,7 +13,6 @@ void cast_layout_mix(const Cast *s, Arena *job) { arena_reals(job, (size_t)s->sh
 static void mix_block(const void *ctx, int i, Arena scratch) {
     const CastState *v = ctx;
     const Block b = cast_block(i, v->clustered, v->N);
-    (void)scratch;
     for (int head = 0; head < v->s->shape.h; head++)
         attnfn_columns((AttnFn)v->s->fn, cast_scores_of(v->asum, v->s, b, head),
                        cast_scores_of(v->aq, v->s, b, head), v->query_scale + b.at * BLOCK, BLOCK,
@@ -27,7 +26,6 @@ static void mix_block(const void *ctx, int i, Arena scratch) {
 static void split_members(const void *ctx, int c, Arena scratch) {
     const CastState *v = ctx;
     const int *list = cast_list(v, c);
-    (void)scratch;
     for (int head = 0; head < v->s->shape.h; head++) {
         real *weight = cast_members(v, v->weight, c, head);
         for (int i = 0; i < v->size[c]; i++) {
@@ -48,7 +46,6 @@ void cast_mix(const CastState *v) {
 /* The table R_inter W_o. */
 static void output_table(const void *ctx, int head, Arena scratch) {
     const CastState *v = ctx;
-    (void)scratch;
     cast_table(v->table, v->s, v->rinter, v->call->proj[ATTN_O].wt, head);
 }
 
@@ -104,7 +101,6 @@ static void summaries_backward_head(const void *ctx, int head, Arena scratch) {
     const AttnLinear *o = &v->call->proj[ATTN_O];
     const int d = v->call->d, e = v->s->shape.e, C = v->s->clusters;
     real *dtable = v->dtable + head * C * d, *drinter = v->drinter + head * e;
-    (void)scratch;
     for (int i = 0; i < cast_row_blocks(v); i++) {
         const Block b = cast_block(i, v->clustered, v->N);
         const size_t at = (size_t)b.n0 * (size_t)d;
@@ -161,7 +157,6 @@ static void mix_backward_block(const void *ctx, int i, Arena scratch) {
     const int d = c->d, e = s->shape.e, C = s->clusters, h = s->shape.h;
     const Block b = cast_block(i, v->clustered, v->N);
     const size_t at = (size_t)b.n0 * (size_t)d;
-    (void)scratch;
     for (int head = 0; head < h; head++) {
         real *dz = cast_scores_of(v->dasum, s, b, head), *aq = cast_scores_of(v->aq, s, b, head);
         attnfn_columns_backward((AttnFn)s->fn, dz, dz, cast_scores_of(v->asum, s, b, head), aq,
@@ -197,7 +192,6 @@ static void mix_backward_head(const void *ctx, int head, Arena scratch) {
     const AttnCall *c = v->call;
     const int d = c->d, e = v->s->shape.e, C = v->s->clusters;
     real *dtable = v->dtable + head * C * d, *dbias = v->dbias + head * C;
-    (void)scratch;
     memset(dtable, 0, (size_t)(C * d) * sizeof *dtable);
     memset(dbias, 0, (size_t)C * sizeof *dbias);
     for (int i = 0; i < cast_row_blocks(v); i++) {
@@ -217,7 +211,6 @@ static void mix_backward_head(const void *ctx, int head, Arena scratch) {
 
 static void query_table(const void *ctx, int head, Arena scratch) {
     const CastState *v = ctx;
-    (void)scratch;
     cast_table(v->table, v->s, attn_own(v->call, SURROGATE), v->call->proj[ATTN_Q].w, head);
 }
 
@@ -227,7 +220,6 @@ static void query_table(const void *ctx, int head, Arena scratch) {
 static void gate_block(const void *ctx, int i, Arena scratch) {
     const CastState *v = ctx;
     const Block b = cast_block(i, v->clustered, v->N);
-    (void)scratch;
     gemm_nn(v->dx + (size_t)b.n0 * (size_t)v->call->d, v->call->d, v->dphi + b.at * BLOCK, 1,
             attn_own(v->call, PHI_WEIGHT), v->call->d, b.rows, v->call->d, 1, b.n0 >= v->clustered);
 }

@@ -20,13 +20,16 @@ static real *layout_tile(Arena *job, int d) { return arena_reals(job, ATTN_TILE 
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
+AttnMemory attn_either(AttnMemory a, AttnMemory b) {
+    return (AttnMemory){.saved.used = larger(a.saved.used, b.saved.used),
+                        .scratch.used = larger(a.scratch.used, b.scratch.used),
+                        .job.used = larger(a.job.used, b.job.used)};
+}
+
 AttnMemory attn_memory(const AttnMech *m, const void *self, int N) {
-    const AttnMemory f = m->needs(self, N, false), b = m->needs(self, N, true);
-    Arena kit = {0};
-    layout_tile(&kit, ((const AttnShape *)self)->d);
-    return (AttnMemory){.saved.used = larger(f.saved.used, b.saved.used),
-                        .scratch.used = larger(f.scratch.used, b.scratch.used),
-                        .job.used = larger(kit.used, larger(f.job.used, b.job.used))};
+    AttnMemory kit = {0};
+    layout_tile(&kit.job, ((const AttnShape *)self)->d);
+    return attn_either(kit, attn_either(m->needs(self, N, false), m->needs(self, N, true)));
 }
 
 static void layout_three(real *to[3], const AttnMech *m, Arena *a, size_t reals) {
@@ -118,7 +121,6 @@ static void weight_slice(const Product *p, int slice) {
 static void backward_job(const void *ctx, int job, Arena scratch) {
     const Product *p = ctx;
     const int tiles = attn_tiles(p->n);
-    (void)scratch;
     if (job < tiles)
         input_tile(p, job);
     else

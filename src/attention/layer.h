@@ -21,6 +21,8 @@ static inline int attn_tile_rows(int n, int i) {
 
 /* The memory of a call on up to N tokens, forward and backward. */
 AttnMemory attn_memory(const AttnMech *m, const void *self, int N);
+/* What is enough for either of two, one after the other. */
+AttnMemory attn_either(AttnMemory a, AttnMemory b);
 
 /* Rows on both sides of a mechanism, n of them or fewer, (n,d) each. q, k and v are NULL where it
  * has no such projection. */

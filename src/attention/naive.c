@@ -41,7 +41,6 @@ static void forward_head(const void *ctx, int head, Arena scratch) {
     const Naive *o = ctx;
     const int N = o->N, d = o->s->d, e = o->s->e, at = head * e;
     real *P = o->P + (size_t)head * square(N);
-    (void)scratch;
     gemm_nt(P, N, o->rows.qkv[ATTN_Q] + at, d, o->rows.qkv[ATTN_K] + at, d, N, N, e, false);
     scale(P, (real)(1 / sqrt((double)e)), square(N));
     attnfn_forward(ATTN_SOFTMAX, P, P, N, N);

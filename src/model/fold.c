@@ -55,7 +55,6 @@ static void project_block(void *ctx, int block, int thread) {
     const Job *j = ctx;
     const int d = j->m->conf.d, D = j->m->conf.d_emb;
     const size_t r0 = (size_t)block * ROWS;
-    (void)thread;
     linear_forward(j->t.projected + r0 * (size_t)d, d, j->w + j->t.at + r0 * (size_t)D, D,
                    j->wt + j->m->proj.w, j->t.bias ? j->w + j->m->proj.b : NULL, NULL,
                    block_size(j->t.rows, ROWS, block), D, d);
@@ -74,7 +73,6 @@ static void table_block(void *ctx, int block, int thread) {
     const Job *j = ctx;
     const int d = j->m->conf.d, D = j->m->conf.d_emb;
     const size_t r0 = (size_t)block * ROWS;
-    (void)thread;
     linear_backward_input(j->grads + j->t.at + r0 * (size_t)D, D,
                           j->sums + j->t.sum + r0 * (size_t)d, d, j->w + j->m->proj.w, true,
                           block_size(j->t.rows, ROWS, block), D, d);
@@ -84,7 +82,6 @@ static void table_block(void *ctx, int block, int thread) {
 static void weight_block(void *ctx, int block, int thread) {
     const Job *j = ctx;
     const int d = j->m->conf.d, D = j->m->conf.d_emb, c0 = block * COLUMNS;
-    (void)thread;
     linear_backward_weight(j->grads + j->m->proj.w + (size_t)c0 * (size_t)D,
                            j->t.bias ? j->grads + j->m->proj.b + c0 : NULL, j->sums + j->t.sum + c0,
                            d, j->w + j->t.at, D, j->t.rows, D, block_size(d, COLUMNS, block));
