@@ -81,8 +81,8 @@ static Shape draw_shape(Draws *d, int index) {
     case 8: s.N = 6, s.sizes.number = 9; break;           /* more clusters than tokens */
     case 9: s.N = 64; break; /* a whole block of tokens, one more, and three blocks */
     case 10: s.N = 65; break;
-    case 11: s.N = 130; break;
-    case 12: s.N = 130, s.sizes.number = 70; break; /* windows of more than a tile of queries */
+    case 11: s.N = 130, s.e = 2; break;
+    case 12: s = (Shape){70, 1, 1, {66, 9}}; break; /* windows of more than a tile of queries */
     default: break;
     }
     return s;
