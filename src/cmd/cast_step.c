@@ -232,9 +232,7 @@ static bool run(const Config *c, const Options *o, Err *err) {
     bool ok = st_open(&f, o->batch, err) && read_batch(&s.batch, c, o->batch, &f, err);
     if (ok) {
         layout(&s, &s.memory);
-        const size_t bytes = s.memory.used;
-        s.memory.used = 0;
-        ok = arena_open(&s.memory, bytes, err);
+        ok = arena_open(&s.memory, s.memory.used, err);
     }
     if (ok) {
         layout(&s, &s.memory);

@@ -25,7 +25,8 @@ typedef struct Arena {
     size_t used, cap;
 } Arena;
 
-/* Maps `bytes` of zeroed memory, touched only when used. */
+/* Maps `bytes` of zeroed memory, touched only when used. What the arena held is forgotten, so that
+ * one that measured opens with its own `used`. */
 bool arena_open(Arena *a, size_t bytes, Err *err);
 void arena_close(Arena *a);
 void *arena_take(Arena *a, size_t count, size_t size);

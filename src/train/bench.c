@@ -67,9 +67,7 @@ static bool fits(const Config *c, Err *err) {
 static bool open_bench(Bench *b, const Config *c, Err *err) {
     *b = (Bench){.c = c, .m = &c->model};
     layout(b, &b->memory);
-    const size_t bytes = b->memory.used;
-    b->memory.used = 0;
-    if (!arena_open(&b->memory, bytes, err)) return false;
+    if (!arena_open(&b->memory, b->memory.used, err)) return false;
     layout(b, &b->memory);
     params_init(&b->m->params, b->w, (uint64_t)c->train.seed);
     fill(b);

@@ -320,10 +320,9 @@ static void layout(Trainer *t) {
 static bool open_memory(Trainer *t, Err *err) {
     const TrainConf *conf = &t->c->train;
     layout(t);
-    const size_t bytes = t->memory.used;
-    banner_memory(t->c, bytes + engine_bytes(&t->c->model, conf->batch, conf->lanes, true));
-    t->memory.used = 0;
-    if (!arena_open(&t->memory, bytes, err)) return false;
+    banner_memory(t->c,
+                  t->memory.used + engine_bytes(&t->c->model, conf->batch, conf->lanes, true));
+    if (!arena_open(&t->memory, t->memory.used, err)) return false;
     layout(t);
     return t->r->dry_run ||
            engine_open(&t->engine, &t->c->model, conf->batch, conf->lanes, true, err);

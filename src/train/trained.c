@@ -154,9 +154,7 @@ static bool open_data(Trained *t, Err *err) {
 static bool open_engine(Trained *t, const StFile *f, Err *err) {
     const Config *c = &t->config;
     layout(t);
-    const size_t bytes = t->memory.used;
-    t->memory.used = 0;
-    if (!arena_open(&t->memory, bytes, err)) return false;
+    if (!arena_open(&t->memory, t->memory.used, err)) return false;
     layout(t);
     for (int i = 0; i < c->model.params.count; i++)
         t->drawn += params_lacks_draw(&c->model.params.list[i], f);
