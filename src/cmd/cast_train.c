@@ -55,8 +55,7 @@ static const Program program = {
 
 /* ---- the command that goes on ---- */
 
-/* Whether argument i is --stop-at, which getopt_long lets people shorten; *words: it and its value.
- */
+/* Whether argument i is --stop-at, which may be shortened; *words: of it and its value. */
 static bool is_stop_at(char *const *argv, int i, int *words) {
     const size_t n = strcspn(argv[i], "=");
     *words = argv[i][n] == '=' ? 1 : 2;

@@ -149,8 +149,7 @@ static void add_range(real *restrict y, const real *restrict x, size_t from, siz
     for (size_t i = from; i < to; i++) y[i] += x[i];
 }
 
-/* Climbs from a finished leaf as far as siblings are done; who comes second to a pair does the sum.
- */
+/* Climbs from a finished leaf as far as siblings are done: who comes second to a pair sums it. */
 static void climb(const SumRun *r, int lane, int mine) {
     LanePool *p = r->pool;
     int base = 0, i = lane;

@@ -18,8 +18,7 @@ typedef real Narrow __attribute__((vector_size(16)));
  * 1 and leave that chain out. */
 #define OPAQUE(x) __asm__ volatile("" : "+m"(x))
 
-/* `chains` independent multiply-adds in flight, CHAIN of them one after the other; returns flops.
- */
+/* `chains` independent multiply-adds in flight, CHAIN times one after the other; returns flops. */
 #define FMA_KERNEL(name, type, chains)                                                             \
     static double name(void) {                                                                     \
         type x[chains], scale = (type){0} + REAL(0.999), shift = (type){0} + REAL(0.001);          \

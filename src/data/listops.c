@@ -7,8 +7,7 @@
  * kept one equals it.
  *
  * Candidates are numbered; candidate i is a function of (seed, i) alone and they are kept in the
- * order of numbers. So the set depends on the seed, not on the number of threads. Test takes the
- * first, validation the next, train the rest: a smaller training set has the same test set. */
+ * order of numbers. So the set depends on the seed, not on the number of threads. */
 #include "data/listops.h"
 
 #include <inttypes.h>

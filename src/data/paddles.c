@@ -68,8 +68,7 @@ static void list_full(Paddles *p, const SnakeStyle *s, Opening *o) {
 
 /* Where a paddle is so thin that all its full pixels lie to one side, there are pixels at the
  * border from which none of them is in the window. The program then finds no free pixel at all, in
- * whatever image: its dilation leaves minus infinity there, which it takes for a sign of an error.
- */
+ * whatever image: its dilation leaves minus infinity there, which it takes for an error. */
 static bool sees_window(const SnakeStyle *s, const Opening *o, int y, int x) {
     for (int i = 0; i < o->nfull; i++) {
         int yy = y + o->full[i].y, xx = x + o->full[i].x;

@@ -4,8 +4,7 @@
  * Generate draws images by the official program's rules (data/snakes.h) and may write them as the
  * official files too. Path-X's released images look as if they had 17 distractors at contrast .7
  * (github.com/bhattarailab/pathfinder-generator) where 8 at .9 are documented; --as-released makes
- * the former. Test takes the first images, validation the next, train the rest: a smaller
- * training set has the same test set.
+ * the former.
  *
  * Import reads the official files (data/pathfinder_tree.h). They have no official split; a Philox
  * permutation keyed by the seed and "pathfinder.split" gives a tenth of the images named to

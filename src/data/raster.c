@@ -1,4 +1,4 @@
-/* See raster.h. Pillow: src/libImaging/Draw.c and Resample.c. */
+/* Pillow: src/libImaging/Draw.c and Resample.c. */
 #include "data/raster.h"
 
 #include <math.h>

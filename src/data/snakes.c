@@ -1,6 +1,4 @@
-/* See snakes.h for what is drawn.
- *
- * The room that paddles take is kept as bytes ("taken"), 255 being all of a pixel: a paddle's mask
+/* The room that paddles take is kept as bytes ("taken"), 255 being all of a pixel: a paddle's mask
  * goes in only when the next paddle of its snake is in place, so that neighbours of one snake may
  * come close. The two snakes grow in turns; where one finds no way on, both begin anew, which all
  * but a few in a thousand do. So an attempt costs a few microseconds: what a paddle looks like is

@@ -7,9 +7,7 @@
  *
  * train is the whole official train and test the whole official test. There is no official
  * validation, and the Long Range Arena validated on test: val is the test set once more. Training
- * does not use it but where data.holdout is 0; it holds out a part of train instead
- * (train/loader.h).
- */
+ * holds out a part of train instead (train/loader.h), unless data.holdout is 0. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

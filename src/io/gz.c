@@ -1,4 +1,3 @@
-/* Streaming gunzip over zlib's inflate; see gz.h. */
 #include "io/gz.h"
 
 #include <errno.h>

@@ -35,8 +35,7 @@ void tar_close(Tar *t);
  * checksum has been compared). */
 bool tar_next(Tar *t, TarEntry *entry, Err *err);
 
-/* Reads the next `want` bytes of the current entry, no more than it still has (*got < want there).
- */
+/* Reads the next `want` bytes of the current entry; *got is less only where it has no more. */
 bool tar_read(Tar *t, void *out, size_t want, size_t *got, Err *err);
 
 /* All of the current entry, to be freed; NULL and err where it has more than `most` bytes. */

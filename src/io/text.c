@@ -27,8 +27,7 @@ int utf8_length(const char *s, size_t n) {
     return rows[r].length;
 }
 
-/* The next character of s, which has at least one, into `c`, made harmless; returns what is behind.
- */
+/* The next character of s, which is not empty, into `c`, made harmless; returns what is behind. */
 static const char *next(const char *s, char c[5]) {
     const int n = utf8_length(s, strlen(s));
     if (n == 0) {

@@ -1,5 +1,4 @@
-/* Learning rate over updates s = 1, 2, ... Adding a schedule is a row of the table in schedule.c.
- */
+/* Learning rate over updates s = 1, 2, ... Adding a schedule is a row in schedule.c. */
 #ifndef OPTIM_SCHEDULE_H
 #define OPTIM_SCHEDULE_H
 

@@ -64,8 +64,7 @@ static void smooth(Track *t) {
     mem_free(sums);
 }
 
-/* On the straight lines between; NaN outside. `from`: where the search begins, which may move on.
- */
+/* On the straight lines between; NaN outside. `from`: where the search begins; it may move on. */
 static double read_at(const Track *t, double x, int *from) {
     while (*from + 1 < t->n && t->x[*from + 1] < x) ++*from;
     const int i = *from;

@@ -1,5 +1,4 @@
-/* Plots of curves, and of accuracy over the number of clusters. Each writes a script into a Plot.
- */
+/* Plots of curves, and of accuracy over the number of clusters. Each writes a Plot's script. */
 #ifndef REPORT_CURVE_PLOT_H
 #define REPORT_CURVE_PLOT_H
 

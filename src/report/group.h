@@ -31,8 +31,7 @@ const char *group_key_title(const Groups *g, const char *key);
 /* "listops, clusters 16, mechanism sa", without `but` (NULL: with all); to be freed. */
 char *group_label(const Groups *g, const Group *group, const char *but);
 
-/* Of the values that are numbers. sd: of the sample; NaN for fewer than two, the others for none.
- */
+/* Of the values that are numbers. sd: of the sample; NaN of fewer than two, the others of none. */
 typedef struct Spread {
     double mean, sd, least, most;
     int n;

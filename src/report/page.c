@@ -10,8 +10,7 @@
 #include "io/text.h"
 #include "report/curve_plot.h"
 
-/* Black of gnuplot's pictures is the page's foreground, so that they can be read on either ground.
- */
+/* Black of gnuplot's pictures is the page's foreground, so that they can be read on any ground. */
 static const char style[] =
     ":root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#59636e;--line:#d5dae0;--soft:"
     "#f4f6f8}\n"

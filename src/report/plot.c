@@ -112,8 +112,7 @@ static Picture read_back(FILE *f) {
     return (Picture){data, fread(data, 1, size, f)};
 }
 
-/* gnuplot does not look whether its writes succeed: a full disk makes half a picture and status 0.
- */
+/* gnuplot does not look whether its writes succeed: a full disk makes half a picture, status 0. */
 static bool is_whole(const Picture *p, Terminal terminal) {
     const char *last = terminal == PNG_FILE ? "IEND\xae\x42\x60\x82" : "</svg>";
     const size_t n = strlen(last);

@@ -16,8 +16,7 @@ enum { SIGNIFICANT = 100 };
 typedef struct Column {
     char *title, *key; /* for people; for programs, in CSV: without spaces */
     ColumnKind kind;
-    int digits; /* behind the point; SIGNIFICANT + n: n in all, before the point as many as it has
-                 */
+    int digits; /* behind the point; SIGNIFICANT + n: n in all, or as many as stand before it */
 } Column;
 
 /* A cell with text shows that; one whose mean is NaN "-"; an sd that is NaN is left out. */

@@ -41,8 +41,7 @@ int grid_plain(const Grid *g, char **overrides);
 void grid_name_key(Grid *g, const char *key);
 /* "clusters=16,seed=2": the keys that are named, each by the shortest end of it that is no other's.
  * Other characters than A-Z a-z 0-9 . _ + - become _; where that or a great length lost something,
- * '@' and a hash of the whole follow, so that no two runs have the same name. "run" without keys.
- */
+ * '@' and a hash of the whole follow, so that no two runs have one name. "run" without keys. */
 void grid_name(const Grid *g, int run, char name[GRID_NAME_SIZE]);
 
 #endif

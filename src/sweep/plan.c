@@ -292,8 +292,7 @@ static void replace_varied(cJSON *config, const Grid *g, const cJSON *record, co
 }
 
 /* Whether what was swept here before had the same base. A record's base lacks what was varied, but
- * the mechanism, if that was, says which keys are its own: so it is completed with ours in place.
- */
+ * the mechanism, if that was, says which keys are its own: it is completed with ours in place. */
 static bool same_base(const Plan *p, const cJSON *base, Err *err) {
     const cJSON *was = json_at(p->record, "base");
     if (!was) return true;

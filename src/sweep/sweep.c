@@ -303,8 +303,7 @@ bool sweep_run(const SweepRequest *r, int *failed, Err *err) {
     /* Tasks of a job share the directory: their runs have locks of their own, and only the first
      * has sweep.json to write. */
     if (ok && !r->dry_run && !(r->only && s.plan.recorded)) {
-        /* Now that it is known to be one, behind the lock: another may just have come to its end.
-         */
+        /* Now that it is known to be one, behind the lock: another may just have ended. */
         plan_close(&s.plan);
         ok = take_dir(&s, err) && plan_open(&s.plan, &r->plan, err);
     }

@@ -41,8 +41,7 @@ void config_run_dir(char *dir, size_t size, const char *path, char *const *overr
  * may differ: where the data lies, how and how often to report or evaluate, and, under a schedule
  * without an end, how long to train. err lists the keys that differ. */
 bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err);
-/* Data may have been moved: says so where `b`, which config_same took for `a`, has them elsewhere.
- */
+/* Data may have moved: says so where `b`, which config_same took for `a`, has them elsewhere. */
 void config_warn_data(const cJSON *a, const cJSON *b, const char *where);
 /* Makes of a resolved config what this version would have written: one of an older version lacks
  * keys, which then had what is their default now. It is left as it is where its task is unknown. */

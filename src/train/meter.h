@@ -24,9 +24,7 @@
  * kind and step (of tests: each `which`), and leave out lines that a crash tore.
  *
  * With train.tensorboard the same is in event files (io/events.h), as train/loss, train/accuracy,
- * train/lr, train/grad_norm, train/samples_per_s, val/accuracy, val/loss, test_last/accuracy and so
- * on.
- */
+ * train/lr, train/grad_norm, train/samples_per_s, val/accuracy, val/loss, test_last/accuracy ... */
 #ifndef TRAIN_METER_H
 #define TRAIN_METER_H
 

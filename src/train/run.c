@@ -43,8 +43,7 @@ static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
     const char *which = json_string(o, "which");
     for (int i = 0; i < RUN_TESTS; i++)
         if (which && !strcmp(which, names[i])) {
-            /* Tests of other weights: the test of the best, which comes second, is still to come.
-             */
+            /* Tests of other weights: that of the best, which comes second, is still to come. */
             if (i == RUN_LAST && r->test[i].step != line->step) r->tested[RUN_BEST] = false;
             r->test[i] = *line;
             return r->tested[i] = true;
@@ -150,8 +149,7 @@ static void set_value(RunLine *line, int *next, Span name, double value) {
     }
 }
 
-/* Without a tree, which takes four times as long. False: it is not written as training writes it.
- */
+/* Without a tree, which takes four times as long. False: it is not as training writes it. */
 static bool scan_line(Span t, RunLine *line) {
     const char *s = t.at + sizeof train_start - 1, *end = t.at + t.size;
     double step = -1;

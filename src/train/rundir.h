@@ -6,8 +6,7 @@
  *   events.out.tfevents.*   the same for TensorBoard, with train.tensorboard
  *   last.safetensors    the state to go on from (train/state.h)
  *   best.safetensors    the state that did best in validation
- *   lock                held by the process at work
- */
+ *   lock                held by the process at work */
 #ifndef TRAIN_RUNDIR_H
 #define TRAIN_RUNDIR_H
 
