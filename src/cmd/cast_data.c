@@ -109,10 +109,8 @@ static const Task *want_task(const char *name, Err *err) {
     const Task *t = task_find(name);
     if (t) return t;
     char names[256] = "";
-    for (int i = 0; task_table[i]; i++) {
-        size_t n = strlen(names);
-        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", task_table[i]->name);
-    }
+    for (int i = 0; task_table[i]; i++)
+        format_add(names, sizeof names, "%s%s", i ? ", " : "", task_table[i]->name);
     err_set(err, EX_USAGE, "%s: no such task; there are %s", name, names);
     return NULL;
 }

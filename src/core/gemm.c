@@ -12,10 +12,11 @@
 #include <cblas.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #ifdef HAVE_XSMM
 #include <libxsmm.h>
 #endif
+
+#include "core/log.h"
 
 #ifdef REAL_DOUBLE
 #define CBLAS_GEMM cblas_dgemm
@@ -46,9 +47,7 @@ const char *gemm_describe(void) {
     snprintf(text, sizeof text, "OpenBLAS %s %s %s", version,
              flavour >= 0 && flavour < 3 ? flavours[flavour] : "?", openblas_get_corename());
 #ifdef HAVE_XSMM
-    size_t n = strlen(text);
-    snprintf(text + n, sizeof text - n, " + libxsmm %s %s", LIBXSMM_VERSION,
-             libxsmm_get_target_arch());
+    format_add(text, sizeof text, " + libxsmm %s %s", LIBXSMM_VERSION, libxsmm_get_target_arch());
 #endif
     return text;
 }

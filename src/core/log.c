@@ -143,6 +143,14 @@ const char *format_count(char *buf, size_t size, double count) {
     return buf;
 }
 
+void format_add(char *buf, size_t size, const char *fmt, ...) {
+    const size_t used = strlen(buf);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(buf + used, size - used, fmt, ap);
+    va_end(ap);
+}
+
 double clock_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

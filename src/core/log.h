@@ -43,6 +43,9 @@ const char *format_duration(char *buf, size_t size, double seconds);
 const char *format_bytes(char *buf, size_t size, double bytes);
 const char *format_count(char *buf, size_t size, double count);
 
+/* Appends to the text in buf, cut to what it has room for. */
+void format_add(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
 /* Seconds since some fixed moment, monotonic. */
 double clock_seconds(void);
 

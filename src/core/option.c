@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/version.h"
 
 enum { MOST_OPTIONS = 64, COLUMNS = 100, OPT_HELP = 'h', OPT_VERSION = 256, OPT_FIRST };
@@ -56,9 +57,7 @@ static bool take_word(const char *option, const char *text, const char *const *w
             *out = i;
             return true;
         }
-        const size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, "%s%s", i ? (words[i + 1] ? ", " : " or ") : "",
-                 words[i]);
+        format_add(list, sizeof list, "%s%s", i ? (words[i + 1] ? ", " : " or ") : "", words[i]);
     }
     return err_set(err, EX_USAGE, "--%s: expected %s, got '%.60s'", option, list, text);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "core/log.h"
 #include "core/mem.h"
 #include "io/json.h"
 #include "io/json_print.h"
@@ -241,13 +242,13 @@ const char *st_meta(const StFile *f, const char *key) {
 }
 
 const char *st_describe(char buf[ST_DESCRIBED], Dtype dtype, int ndim, const int64_t *shape) {
-    size_t used = (size_t)snprintf(buf, ST_DESCRIBED, "%s [", dtype_name(dtype));
+    snprintf(buf, ST_DESCRIBED, "%s [", dtype_name(dtype));
     for (int i = 0; i < ndim; i++) {
         char size[24] = "*";
         if (shape[i] >= 0) snprintf(size, sizeof size, "%lld", (long long)shape[i]);
-        used += (size_t)snprintf(buf + used, ST_DESCRIBED - used, "%s%s", i ? "," : "", size);
+        format_add(buf, ST_DESCRIBED, "%s%s", i ? "," : "", size);
     }
-    snprintf(buf + used, ST_DESCRIBED - used, "]");
+    format_add(buf, ST_DESCRIBED, "]");
     return buf;
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/mem.h"
 #include "io/json.h"
 
@@ -51,12 +52,9 @@ static void words_of_keys(Words *w, const ConfigKey *keys, const char *skip) {
     for (const ConfigKey *k = keys; k->name; k++) words_add(w, k->name);
 }
 
-/* The words with ", " between them; NULL behind the last. */
-static void words_join(const char *const *words, char *buf, size_t size) {
-    size_t used = 0;
-    *buf = '\0';
-    for (int i = 0; words[i] && used < size; i++)
-        used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "", words[i]);
+/* Appends the words with ", " between them; NULL behind the last. */
+static void words_join(const char *const *words, char buf[TEXT_SIZE]) {
+    for (int i = 0; words[i]; i++) format_add(buf, TEXT_SIZE, "%s%s", i ? ", " : "", words[i]);
 }
 
 const char *schema_word(const char *choices, int index, char *buf, size_t size) {
@@ -112,40 +110,38 @@ static void dotted(char buf[NAME_SIZE], const char *prefix, const char *name) {
 }
 
 /* "an integer from 1 to 64". */
-static size_t describe_range(const ConfigKey *k, char *buf, size_t size) {
+static void describe_range(const ConfigKey *k, char buf[TEXT_SIZE]) {
     bool whole = k->type != KEY_REAL;
     const char *what = whole ? "an integer" : "a number";
     bool below = k->min > (whole ? INT_MIN : -1e300), above = k->max < (whole ? INT_MAX : 1e300);
-    int n = 0;
     if (below && above)
-        n = snprintf(buf, size, "%s from %.15g to %.15g", what, k->min, k->max);
+        snprintf(buf, TEXT_SIZE, "%s from %.15g to %.15g", what, k->min, k->max);
     else if (below)
-        n = snprintf(buf, size, "%s of at least %.15g", what, k->min);
+        snprintf(buf, TEXT_SIZE, "%s of at least %.15g", what, k->min);
     else if (above)
-        n = snprintf(buf, size, "%s of at most %.15g", what, k->max);
+        snprintf(buf, TEXT_SIZE, "%s of at most %.15g", what, k->max);
     else
-        n = snprintf(buf, size, "%s", what);
-    return (size_t)n;
+        snprintf(buf, TEXT_SIZE, "%s", what);
 }
 
 static void describe(const ConfigKey *k, char buf[TEXT_SIZE]) {
     Words w;
-    size_t used = 0;
     words_of_choices(&w, k);
+    *buf = '\0';
     switch (k->type) {
     case KEY_INT:
-    case KEY_REAL: describe_range(k, buf, TEXT_SIZE); return;
+    case KEY_REAL: describe_range(k, buf); return;
     case KEY_BOOL: snprintf(buf, TEXT_SIZE, "true or false"); return;
     case KEY_TEXT:
         snprintf(buf, TEXT_SIZE, "a string of at most %d bytes", KEY_TEXT_MAX - 1);
         return;
     case KEY_SIZE:
-        used = describe_range(k, buf, TEXT_SIZE);
-        used += (size_t)snprintf(buf + used, TEXT_SIZE - used, " or ");
+        describe_range(k, buf);
+        format_add(buf, TEXT_SIZE, " or ");
         /* fall through */
     case KEY_CHOICE:
-        if (w.n > 1) used += (size_t)snprintf(buf + used, TEXT_SIZE - used, "one of ");
-        words_join(w.word, buf + used, TEXT_SIZE - used);
+        if (w.n > 1) format_add(buf, TEXT_SIZE, "one of ");
+        words_join(w.word, buf);
     }
 }
 
@@ -219,7 +215,7 @@ static cJSON *parse_fallback(const ConfigKey *k) {
 
 static bool unknown_key(const char *where, const char *prefix, const char *name, const Words *known,
                         Err *err) {
-    char key[NAME_SIZE], other[NAME_SIZE], all[TEXT_SIZE];
+    char key[NAME_SIZE], other[NAME_SIZE], all[TEXT_SIZE] = "";
     const char *nearest = schema_nearest(name, known->word);
     dotted(key, prefix, name);
     if (nearest) {
@@ -227,7 +223,7 @@ static bool unknown_key(const char *where, const char *prefix, const char *name,
         err_set(err, EX_CONFIG, "%s: key '%s' is unknown; did you mean '%s'?", where, key, other);
         return err_blame(err, key);
     }
-    words_join(known->word, all, sizeof all);
+    words_join(known->word, all);
     err_set(err, EX_CONFIG, "%s: key '%s' is unknown; %s%s", where, key,
             all[0] ? "the keys here are " : "there are none here", all);
     return err_blame(err, key);
@@ -350,8 +346,7 @@ void schema_help(FILE *f, const ConfigKey *keys, const char *prefix) {
 bool schema_not_among(const char *where, const char *key, const char *got, const char *const *words,
                       Err *err) {
     char allowed[TEXT_SIZE] = "one of ", quoted[sizeof err->text];
-    const size_t used = strlen(allowed);
-    words_join(words, allowed + used, sizeof allowed - used);
+    words_join(words, allowed);
     snprintf(quoted, sizeof quoted, "\"%s\"", got);
     return refuse(where, key, allowed, quoted, schema_nearest(got, words), err);
 }

@@ -163,9 +163,8 @@ static void tell_plan(const Sweep *s) {
     char counts[128] = "";
     int width = 0;
     for (int i = 0; i < 3; i++) {
-        const size_t used = strlen(counts);
         const int n = plan_count(p, told[i]);
-        if (n) snprintf(counts + used, sizeof counts - used, ", %d %.13s", n, states[told[i]]);
+        if (n) format_add(counts, sizeof counts, ", %d %.13s", n, states[told[i]]);
     }
     log_info("%ssweep%s    %s into %s: %d runs%s", log_style(LOG_BOLD), log_style(LOG_RESET),
              p->config, p->dir, p->grid.runs, counts);

@@ -146,11 +146,9 @@ static bool endless(const cJSON *config) {
 static bool check_minutes(const Config *c, Err *err) {
     if (c->train.minutes <= 0 || !schedule_ends(c->train.schedule)) return true;
     char names[128] = "";
-    for (int i = 0; schedule_name(i); i++) {
-        const size_t n = strlen(names);
+    for (int i = 0; schedule_name(i); i++)
         if (!schedule_ends(i))
-            snprintf(names + n, sizeof names - n, "%s%s", n ? " or " : "", schedule_name(i));
-    }
+            format_add(names, sizeof names, "%s%s", *names ? " or " : "", schedule_name(i));
     return err_set(err, EX_CONFIG,
                    "%s: train.minutes goes with a train.schedule that has no end, %s; others are "
                    "laid out over all updates",
@@ -263,9 +261,8 @@ static void differences(const cJSON *a, const cJSON *b, const char *prefix, unsi
         }
         if ((y && cJSON_Compare(x, y, true)) || key_flags(key) & may) continue;
         char *was = cJSON_PrintUnformatted(x), *now = y ? cJSON_PrintUnformatted(y) : NULL;
-        size_t used = strlen(list);
-        snprintf(list + used, size - used, "%s%s (%s, now %s)", used ? ", " : "", key, was,
-                 now ? now : "absent");
+        format_add(list, size, "%s%s (%s, now %s)", *list ? ", " : "", key, was,
+                   now ? now : "absent");
         cJSON_free(was);
         cJSON_free(now);
     }

@@ -113,10 +113,10 @@ static void tell_bad_parameters(const Trainer *t) {
         const Param *q = &p->list[i];
         if (!(q->flags & PARAM_TRAINED)) continue;
         trained++;
-        const size_t n = count_bad(t->grads + q->at, q->n), used = strlen(list);
+        const size_t n = count_bad(t->grads + q->at, q->n);
         bad += n > 0;
-        if (n == 0 || used > sizeof list - 128) continue;
-        snprintf(list + used, sizeof list - used, " %s (%zu of %zu)", q->name, n, q->n);
+        if (n == 0 || strlen(list) > sizeof list - 128) continue;
+        format_add(list, sizeof list, " %s (%zu of %zu)", q->name, n, q->n);
         listed++;
     }
     if (bad == trained)
@@ -129,10 +129,8 @@ static void tell_examples(Trainer *t, int64_t update) {
     char list[1024] = "";
     for (int micro = 0; micro < t->c->train.accumulate; micro++) {
         loader_train(&t->loader, update, micro);
-        for (int i = 0; i < t->loader.batch.n && strlen(list) < sizeof list - 32; i++) {
-            const size_t used = strlen(list);
-            snprintf(list + used, sizeof list - used, " %d", t->loader.batch.examples[i]);
-        }
+        for (int i = 0; i < t->loader.batch.n && strlen(list) < sizeof list - 32; i++)
+            format_add(list, sizeof list, " %d", t->loader.batch.examples[i]);
     }
     log_warn("training examples of update %lld:%s", (long long)update, list);
 }

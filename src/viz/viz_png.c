@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "viz/canvas.h"
 
 enum {
@@ -149,9 +150,7 @@ static void draw_cluster(Grid *g, int panel, int cluster) {
 
 /* Appends what is missing from a picture. */
 static void note_shown(char *text, size_t size, int shown, int clusters) {
-    const size_t n = strlen(text);
-    if (shown < clusters)
-        snprintf(text + n, size - n, "; of %d clusters the first %d", clusters, shown);
+    if (shown < clusters) format_add(text, size, "; of %d clusters the first %d", clusters, shown);
 }
 
 /* Below the panels, in two lines: what colours mean that are no cluster's. */
