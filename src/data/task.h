@@ -108,7 +108,7 @@ bool task_place(const Task *t, char place[FILE_PATH_MAX], const char *from, Err 
  * a smaller training set has the same test set. */
 int task_split(const TaskRequest *r, int i);
 
-/* The split of each of n imported examples, to be freed: those that a permutation keyed by the seed
+/* The split of each of n examples, to be freed: those that a permutation keyed by the seed
  * and `name` puts first are of validation, `test` more of test, the rest of train. */
 unsigned char *task_deal(int n, int val, int test, uint64_t seed, const char *name);
 

@@ -35,19 +35,12 @@ static bool hold_out(Loader *f, Err *err) {
                        "%s: key 'data.holdout' = %g leaves nothing to %s of the %d examples of %s",
                        c->path, c->holdout, held == 0 ? "validate on" : "train on", n,
                        f->split[SPLIT_TRAIN].file.path);
-    int *order = mem_alloc((size_t)n, sizeof *order);
-    unsigned char *validates = mem_alloc((size_t)n, 1);
-    rng_permutation(order, n, rng_subkey_name(rng_key((uint64_t)c->holdout_seed), "holdout"));
-    for (int i = 0; i < held; i++) validates[order[i]] = 1;
-    f->view[SPLIT_TRAIN] = mem_alloc((size_t)(n - held), sizeof *order);
-    f->view[SPLIT_VAL] = mem_alloc((size_t)held, sizeof *order);
+    unsigned char *split = task_deal(n, held, 0, (uint64_t)c->holdout_seed, "holdout");
+    f->view[SPLIT_TRAIN] = mem_alloc((size_t)(n - held), sizeof(int));
+    f->view[SPLIT_VAL] = mem_alloc((size_t)held, sizeof(int));
     f->examples[SPLIT_TRAIN] = f->examples[SPLIT_VAL] = 0;
-    for (int i = 0; i < n; i++) {
-        const int split = validates[i] ? SPLIT_VAL : SPLIT_TRAIN;
-        f->view[split][f->examples[split]++] = i;
-    }
-    mem_free(validates);
-    mem_free(order);
+    for (int i = 0; i < n; i++) f->view[split[i]][f->examples[split[i]]++] = i;
+    mem_free(split);
     return true;
 }
 
