@@ -255,12 +255,8 @@ static bool check_duplicates(const Scan *scanned, const cJSON *root) {
 
 cJSON *json_parse(const char *text, size_t len, size_t max_len, int max_depth, const char *where,
                   Err *err) {
-    Scan s = {.text = text,
-              .len = len,
-              .max_depth = max_depth,
-              .wanted = SIZE_MAX,
-              .where = where,
-              .err = err};
+    Scan s = {.text = text, .len = len, .max_depth = max_depth, .where = where, .err = err};
+    s.wanted = SIZE_MAX;
     if (len > max_len) {
         err_set(err, EX_CONFIG, "%s: %zu bytes; at most %zu are read", where, len, max_len);
         return NULL;

@@ -94,13 +94,8 @@ static void update_chunk(void *ctx, int chunk, int thread) {
 
 void adamw_update(const Adamw *o, const AdamwConf *conf, real *w, const real *grads, double lr,
                   double factor, int64_t step) {
-    Job job = {o,
-               conf,
-               w,
-               grads,
-               lr,
-               factor,
-               1 - pow(conf->beta1, (double)step),
-               1 - pow(conf->beta2, (double)step)};
+    const double bias1 = 1 - pow(conf->beta1, (double)step);
+    const double bias2 = 1 - pow(conf->beta2, (double)step);
+    Job job = {o, conf, w, grads, lr, factor, bias1, bias2};
     lanes_run(chunks(o->params), update_chunk, &job);
 }
