@@ -296,23 +296,16 @@ void dataset_add_example(DatasetWriter *w, int label, int first, int second) {
     w->couples[2 * n + 1] = second;
 }
 
-static StTensor tensor(const char *name, Dtype dtype, int64_t rows, int columns, const void *data) {
-    StTensor t = {.name = name, .dtype = dtype, .ndim = columns > 1 ? 2 : 1, .data = data};
-    t.shape[0] = rows;
-    t.shape[1] = columns;
-    t.bytes = (size_t)rows * (size_t)columns * dtype_size(dtype);
-    return t;
-}
-
 bool dataset_write(DatasetWriter *w, const char *path, Err *err) {
     REQUIRE(w->examples > 0, "%s: no example", path);
     REQUIRE(w->pairs || w->examples == w->documents, "%s: %d examples, %d documents", path,
             w->examples, w->documents);
     Dtype id = w->width == 1 ? DT_U8 : DT_I16;
-    const StTensor tensors[] = {tensor("tokens", id, w->offsets[w->documents], 1, w->tokens),
-                                tensor("offsets", DT_I64, w->documents + 1, 1, w->offsets),
-                                tensor("labels", DT_I32, w->examples, 1, w->labels),
-                                tensor("pairs", DT_I32, w->examples, 2, w->couples)};
+    const int64_t documents[] = {w->documents + 1}, examples[] = {w->examples, 2};
+    const StTensor tensors[] = {st_tensor("tokens", id, 1, &w->offsets[w->documents], w->tokens),
+                                st_tensor("offsets", DT_I64, 1, documents, w->offsets),
+                                st_tensor("labels", DT_I32, 1, examples, w->labels),
+                                st_tensor("pairs", DT_I32, 2, examples, w->couples)};
     int ntensors = w->pairs ? 4 : 3;
     char vocab[16], classes[16], count[16], hash[16];
     snprintf(vocab, sizeof vocab, "%d", w->vocab);

@@ -43,13 +43,17 @@ static bool shape_bytes(Dtype dtype, int ndim, const int64_t *shape, size_t *byt
     return true;
 }
 
-StTensor st_real_tensor(const char *name, const real *data, int ndim, const int64_t *shape) {
-    Dtype dtype = sizeof(real) == 8 ? DT_F64 : DT_F32;
+StTensor st_tensor(const char *name, Dtype dtype, int ndim, const int64_t *shape,
+                   const void *data) {
     StTensor t = {.name = name, .dtype = dtype, .ndim = ndim, .data = data};
     REQUIRE(ndim >= 0 && ndim <= ST_MAX_DIMS, "tensor '%s' has %d dimensions", name, ndim);
     memcpy(t.shape, shape, (size_t)ndim * sizeof *shape);
     REQUIRE(shape_bytes(dtype, ndim, shape, &t.bytes), "the shape of '%s' overflows", name);
     return t;
+}
+
+StTensor st_real_tensor(const char *name, const real *data, int ndim, const int64_t *shape) {
+    return st_tensor(name, sizeof(real) == 8 ? DT_F64 : DT_F32, ndim, shape, data);
 }
 
 static bool wrong(const StFile *f, const char *tensor, const char *what, Err *err) {

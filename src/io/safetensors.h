@@ -85,6 +85,8 @@ const char *dtype_name(Dtype t);
 /* "F32 [10,64]" into buf, which is returned; a dimension of -1 as "*". */
 enum { ST_DESCRIBED = 256 };
 const char *st_describe(char buf[ST_DESCRIBED], Dtype dtype, int ndim, const int64_t *shape);
+/* Of the caller's data, to be written. */
+StTensor st_tensor(const char *name, Dtype dtype, int ndim, const int64_t *shape, const void *data);
 StTensor st_real_tensor(const char *name, const real *data, int ndim, const int64_t *shape);
 
 #endif

@@ -13,7 +13,7 @@
 static const struct {
     const char *name;
     Dtype dtype;
-    int n;
+    int64_t n;
     size_t offset;
 } small[] = {
     {"state.update", DT_I64, 1, offsetof(State, update)},
@@ -41,12 +41,8 @@ bool state_save(const State *s, const cJSON *config, const char *path, Err *err)
     n += params_tensors(p, s->adamw.m, "state.m.", PARAM_TRAINED, t + n, names + n);
     n += params_tensors(p, s->adamw.v, "state.v.", PARAM_TRAINED, t + n, names + n);
     for (int i = 0; i < SMALL; i++)
-        t[n++] = (StTensor){.name = small[i].name,
-                            .dtype = small[i].dtype,
-                            .ndim = 1,
-                            .shape = {small[i].n},
-                            .data = (const char *)s + small[i].offset,
-                            .bytes = (size_t)small[i].n * dtype_size(small[i].dtype)};
+        t[n++] = st_tensor(small[i].name, small[i].dtype, 1, &small[i].n,
+                           (const char *)s + small[i].offset);
     char *text = cJSON_PrintUnformatted(config);
     const StMeta meta[] = {{"format", FORMAT}, {"config", text}};
     bool ok = st_write(path, t, n, meta, sizeof meta / sizeof *meta, err);
@@ -73,8 +69,7 @@ static bool read_moments(const Params *p, real *out, const char *prefix, const S
 
 static bool read_small(State *s, const StFile *f, Err *err) {
     for (int i = 0; i < SMALL; i++) {
-        const int64_t n = small[i].n;
-        const StTensor *t = st_want(f, small[i].name, small[i].dtype, 1, &n, err);
+        const StTensor *t = st_want(f, small[i].name, small[i].dtype, 1, &small[i].n, err);
         if (!t) return false;
         memcpy((char *)s + small[i].offset, t->data, t->bytes);
     }
