@@ -11,7 +11,6 @@
 
 typedef struct Options {
     TrainedRequest request;
-    CommandLine line; /* RUN, key=value ... */
     const char *predict;
     bool json;
     int threads;
@@ -53,9 +52,6 @@ static bool eval(Options *o, Err *err) {
     lanes_open(o->threads);
     gemm_open();
     stop_ignore_write_signals();
-    o->request.place = o->line.words[0];
-    o->request.overrides = o->line.words + 1;
-    o->request.noverrides = o->line.nwords - 1;
     if (!trained_open(&t, &o->request, err)) return false;
     const bool ok = assess(&a, &t, o->predict, err);
     if (ok) {
@@ -69,7 +65,7 @@ static bool eval(Options *o, Err *err) {
 int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST};
     Err err = {0};
-    const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) && eval(&o, &err) &&
-                    err_check_stdout(&err);
+    const bool ok = option_parse(&o.request.line, &o, &program, argc, argv, &err) &&
+                    eval(&o, &err) && err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

@@ -19,7 +19,6 @@ enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 
 typedef struct Options {
     TrainedRequest request;
-    CommandLine line; /* RUN, key=value ... */
     const char *out;
     int index, layer, limit, colour, threads; /* index, layer: -1 where none was given */
     bool stats, json;
@@ -112,9 +111,6 @@ static bool viz(Options *o, Err *err) {
     stop_ignore_write_signals();
     /* Traces take memory: as many examples at a time as are computed at a time. */
     o->request.batch = o->stats ? threads : 1;
-    o->request.place = o->line.words[0];
-    o->request.overrides = o->line.words + 1;
-    o->request.noverrides = o->line.nwords - 1;
     if (!trained_open(&t, &o->request, err)) return false;
     const bool ok = (o->stats ? show_stats : show_example)(o, &t, err);
     trained_close(&t);
@@ -124,7 +120,7 @@ static bool viz(Options *o, Err *err) {
 int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST, .index = -1, .layer = -1};
     Err err = {0};
-    const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) &&
+    const bool ok = option_parse(&o.request.line, &o, &program, argc, argv, &err) &&
                     check_options(&o, &err) && viz(&o, &err) && err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

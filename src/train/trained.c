@@ -106,7 +106,7 @@ static bool find_checkpoint(Trained *t, const TrainedRequest *r, Err *err) {
     t->which = r->last ? "last" : "best";
     if (snprintf(t->checkpoint, sizeof t->checkpoint, "%s/%s.safetensors", t->run.dir, t->which) >=
         (int)sizeof t->checkpoint)
-        return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", r->place);
+        return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", r->line.words[0]);
     if (file_exists(t->checkpoint)) return true;
     snprintf(other, sizeof other, "%s/last.safetensors", t->run.dir);
     return err_set(err, EX_NOINPUT, "%s: has no %s.safetensors: %s", t->run.dir, t->which,
@@ -172,22 +172,21 @@ static bool open_file(Trained *t, const StFile *f, const TrainedRequest *r, Err 
         return false;
     snprintf(where, sizeof where, "%s%s", of_run ? t->run.dir : f->path,
              of_run ? "/config.json" : "");
-    if (!config_open(&t->config, t->run.config, where, r->overrides, r->noverrides, err))
+    if (!config_open(&t->config, t->run.config, where, r->line.words + 1, r->line.nwords - 1, err))
         return false;
     if (r->batch) t->config.train.batch = r->batch;
     return check_fit(t, f, err) && open_data(t, err) && open_engine(t, f, err);
 }
 
 static bool open_place(Trained *t, const TrainedRequest *r, Err *err) {
-    if (file_is_dir(r->place))
-        return run_read(&t->run, r->place, false, err) && find_checkpoint(t, r, err);
+    const char *place = r->line.words[0];
+    if (file_is_dir(place))
+        return run_read(&t->run, place, false, err) && find_checkpoint(t, r, err);
     t->which = "checkpoint";
     if (r->last)
-        return err_set(err, EX_USAGE, "%s: is no run's directory, so --last says nothing",
-                       r->place);
-    if (snprintf(t->checkpoint, sizeof t->checkpoint, "%s", r->place) < (int)sizeof t->checkpoint)
-        return true;
-    return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", r->place);
+        return err_set(err, EX_USAGE, "%s: is no run's directory, so --last says nothing", place);
+    return snprintf(t->checkpoint, sizeof t->checkpoint, "%s", place) < (int)sizeof t->checkpoint ||
+           err_set(err, EX_NOINPUT, "%.80s...: this name is too long", place);
 }
 
 bool trained_open(Trained *t, const TrainedRequest *r, Err *err) {

@@ -8,15 +8,14 @@
 #ifndef TRAIN_TRAINED_H
 #define TRAIN_TRAINED_H
 
+#include "core/option.h"
 #include "train/loader.h"
 #include "train/run.h"
 
 typedef struct TrainedRequest {
-    const char *place; /* a run's directory, or a checkpoint */
-    bool last;         /* of a run: last.safetensors */
-    int split, batch;  /* batch: examples at a time; 0: as many as in training */
-    char *const *overrides;
-    int noverrides;
+    CommandLine line; /* a run's directory or a checkpoint, key=value ... */
+    bool last;        /* of a run: last.safetensors */
+    int split, batch; /* batch: examples at a time; 0: as many as in training */
 } TrainedRequest;
 
 typedef struct Trained {
