@@ -27,6 +27,12 @@ void *mem_grow(void *p, size_t count, size_t size) {
     return or_exit(realloc(p, bytes), count, size);
 }
 
+void *mem_reserve(void *p, size_t count, size_t *cap, size_t size) {
+    if (count <= *cap) return p;
+    *cap = count + count / 2 + 64;
+    return mem_grow(p, *cap, size);
+}
+
 char *mem_strdup(const char *s) {
     size_t n = strlen(s) + 1;
     return memcpy(mem_alloc(n, 1), s, n);

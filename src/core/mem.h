@@ -12,6 +12,8 @@
 void *mem_alloc(size_t count, size_t size);
 /* Grows to `count` elements; the contents are kept, the new part is not zeroed. */
 void *mem_grow(void *p, size_t count, size_t size);
+/* Room for `count` elements in a list that grows piece by piece; *cap: for how many it has it. */
+void *mem_reserve(void *p, size_t count, size_t *cap, size_t size);
 char *mem_strdup(const char *s);
 void mem_free(void *p);
 

@@ -226,12 +226,6 @@ struct DatasetWriter {
     size_t tokens_cap, offsets_cap, labels_cap, couples_cap;
 };
 
-static void *reserve(void *p, size_t count, size_t *cap, size_t size) {
-    if (count <= *cap) return p;
-    *cap = count + count / 2 + 64;
-    return mem_grow(p, *cap, size);
-}
-
 DatasetWriter *dataset_writer(const char *task, const char *split, const char *source, int vocab,
                               int classes, bool pairs) {
     REQUIRE(vocab > 0 && vocab <= VOCAB_MAX && classes > 0, "vocab %d, classes %d", vocab, classes);
@@ -243,7 +237,7 @@ DatasetWriter *dataset_writer(const char *task, const char *split, const char *s
     w->classes = classes;
     w->pairs = pairs;
     w->width = vocab <= UINT8_MAX + 1 ? 1 : 2;
-    w->offsets = reserve(NULL, 1, &w->offsets_cap, sizeof *w->offsets);
+    w->offsets = mem_reserve(NULL, 1, &w->offsets_cap, sizeof *w->offsets);
     w->offsets[0] = 0;
     return w;
 }
@@ -258,7 +252,7 @@ int dataset_add_document(DatasetWriter *w, const int *tokens, int length) {
     REQUIRE(length > 0 && w->documents < INT_MAX - 2, "length %d, document %d", length,
             w->documents);
     size_t at = (size_t)w->offsets[w->documents];
-    w->tokens = reserve(w->tokens, at + (size_t)length, &w->tokens_cap, w->width);
+    w->tokens = mem_reserve(w->tokens, at + (size_t)length, &w->tokens_cap, w->width);
     for (int i = 0; i < length; i++) {
         REQUIRE(tokens[i] >= 0 && tokens[i] < w->vocab, "id %d of vocabulary %d", tokens[i],
                 w->vocab);
@@ -267,7 +261,8 @@ int dataset_add_document(DatasetWriter *w, const int *tokens, int length) {
         else
             ((int16_t *)(void *)w->tokens)[at + (size_t)i] = (int16_t)tokens[i];
     }
-    w->offsets = reserve(w->offsets, (size_t)w->documents + 2, &w->offsets_cap, sizeof *w->offsets);
+    w->offsets =
+        mem_reserve(w->offsets, (size_t)w->documents + 2, &w->offsets_cap, sizeof *w->offsets);
     w->offsets[++w->documents] = (int64_t)at + length;
     return w->documents - 1;
 }
@@ -288,10 +283,10 @@ void dataset_add_example(DatasetWriter *w, int label, int first, int second) {
     REQUIRE(w->pairs ? second >= 0 && second < w->documents : first == w->examples && second == -1,
             "example %d of documents %d, %d", w->examples, first, second);
     size_t n = (size_t)w->examples++;
-    w->labels = reserve(w->labels, n + 1, &w->labels_cap, sizeof *w->labels);
+    w->labels = mem_reserve(w->labels, n + 1, &w->labels_cap, sizeof *w->labels);
     w->labels[n] = label;
     if (!w->pairs) return;
-    w->couples = reserve(w->couples, 2 * n + 2, &w->couples_cap, sizeof *w->couples);
+    w->couples = mem_reserve(w->couples, 2 * n + 2, &w->couples_cap, sizeof *w->couples);
     w->couples[2 * n] = first;
     w->couples[2 * n + 1] = second;
 }

@@ -62,10 +62,7 @@ typedef struct Round {
 
 static void keep(Crop *c, const uint8_t *tokens, int n) {
     int ids[LISTOPS_LONGEST];
-    if (c->used + (size_t)n > c->cap) {
-        c->cap = 2 * c->cap + LISTOPS_LONGEST;
-        c->tokens = mem_grow(c->tokens, c->cap, 1);
-    }
+    c->tokens = mem_reserve(c->tokens, c->used + (size_t)n, &c->cap, 1);
     memcpy(c->tokens + c->used, tokens, (size_t)n);
     c->used += (size_t)n;
     for (int i = 0; i < n; i++) ids[i] = tokens[i];

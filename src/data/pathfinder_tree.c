@@ -42,7 +42,8 @@ struct Tree {
     char place[FILE_PATH_MAX]; /* the directory, or the archive */
     int side;
     TreeSample *samples;
-    int n, cap;
+    int n;
+    size_t cap;
     TreeSample **by_name;  /* sorted */
     unsigned char *pixels; /* of an archive's images; NULL for a directory */
     char *state;           /* of an archive's images: MISSING, ... */
@@ -73,10 +74,7 @@ static bool add_sample(Tree *t, const char *name, int row, char fields[FIELDS][T
         return err_set(err, EX_DATAERR, "%s: row %d: label '%s', expected 0 or 1", name, row,
                        fields[3]);
     s.label = fields[3][0] - '0';
-    if (t->n == t->cap) {
-        t->cap = 2 * t->cap + 1024;
-        t->samples = mem_grow(t->samples, (size_t)t->cap, sizeof *t->samples);
-    }
+    t->samples = mem_reserve(t->samples, (size_t)t->n + 1, &t->cap, sizeof *t->samples);
     t->samples[t->n++] = s;
     return true;
 }

@@ -39,9 +39,9 @@ typedef struct Review {
 
 typedef struct Reviews {
     unsigned char *bytes;
-    size_t used, bytes_cap;
+    size_t used, bytes_cap, list_cap;
     Review *list;
-    int count, list_cap;
+    int count;
 } Reviews;
 
 static bool read_number(const char **at, int *out) {
@@ -67,14 +67,8 @@ static unsigned char *reserve(Reviews *all, Review *r, uint64_t size, const char
         ok = err_set(err, EX_DATAERR, "%s: with it the reviews have more than %llu bytes", path,
                      BIG_TOTAL);
     if (!ok) return NULL;
-    if (all->used + size > all->bytes_cap) {
-        all->bytes_cap = 2 * all->bytes_cap + (size_t)size;
-        all->bytes = mem_grow(all->bytes, all->bytes_cap, 1);
-    }
-    if (all->count == all->list_cap) {
-        all->list_cap = 2 * all->list_cap + 1024;
-        all->list = mem_grow(all->list, (size_t)all->list_cap, sizeof *all->list);
-    }
+    all->bytes = mem_reserve(all->bytes, all->used + (size_t)size, &all->bytes_cap, 1);
+    all->list = mem_reserve(all->list, (size_t)all->count + 1, &all->list_cap, sizeof *all->list);
     r->at = all->used;
     r->size = (size_t)size;
     all->used += (size_t)size;
