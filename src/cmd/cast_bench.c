@@ -1,6 +1,4 @@
-/* cast_bench [CONFIG] [key=value ...]: the machine's limits, then the training step of CONFIG on
- * random tokens: speed against the FMA peak, memory, and where the time goes. With --mechanisms or
- * --lengths: a table, a process a row. */
+/* cast_bench: the machine's limits, and what the training step of a config makes of them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

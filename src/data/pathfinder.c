@@ -178,12 +178,11 @@ static bool check_room(const Task *t, const SnakeStyle *s, int total, Err *err) 
     double bytes = 1.5 * total * s->side * s->side;
     size_t there = mem_available();
     if (there == 0 || bytes <= (double)there) return true;
-    format_bytes(need, sizeof need, bytes);
-    format_bytes(have, sizeof have, (double)there);
     return err_set(err, EX_OSERR,
                    "%s: %d images take %s of memory while they are made, there are %s; "
                    "--train asks for fewer",
-                   t->name, total, need, have);
+                   t->name, total, format_bytes(need, sizeof need, bytes),
+                   format_bytes(have, sizeof have, (double)there));
 }
 
 static bool generate(const Task *t, const TaskRequest *r, Err *err) {

@@ -67,8 +67,7 @@ static bool add_sample(Tree *t, const char *name, int row, char fields[FIELDS][T
     TreeSample s = {number_in(fields[0], "imgs/", ""), number_in(fields[1], "sample_", ".png"), 0};
     if (s.batch < 0 || s.number < 0)
         return err_set(err, EX_DATAERR,
-                       "%s: row %d names '%s' '%s', expected 'imgs/<number>' "
-                       "'sample_<number>.png'",
+                       "%s: row %d names '%s' '%s', expected 'imgs/<number>' 'sample_<number>.png'",
                        name, row, fields[0], fields[1]);
     if (strcmp(fields[3], "0") != 0 && strcmp(fields[3], "1") != 0)
         return err_set(err, EX_DATAERR, "%s: row %d: label '%s', expected 0 or 1", name, row,

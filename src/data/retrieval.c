@@ -36,7 +36,6 @@ static const char *const files[2][SPLITS] = {
 static const char *const folders[] = {"tsv_data", "lra_release/tsv_data",
                                       "lra_release/lra_release/tsv_data", NULL};
 
-/* A split that is being read. */
 typedef struct Reading {
     Lines lines;
     const char *dir;

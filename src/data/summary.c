@@ -56,14 +56,14 @@ static void print_meta(const Dataset *d, const char *key) {
 static void print_head(const Dataset *d) {
     char tokens[32];
     int64_t total = d->offsets[d->documents];
-    format_count(tokens, sizeof tokens, (double)total);
     printf("%s\n", d->file.path);
     print_meta(d, "task");
     print_meta(d, "split");
     print_meta(d, "source");
     print_meta(d, "hash");
     printf("  %-8s %d examples, %d documents, %s tokens, vocabulary %d, %d classes\n", "size",
-           d->examples, d->documents, tokens, d->vocab, d->classes);
+           d->examples, d->documents, format_count(tokens, sizeof tokens, (double)total), d->vocab,
+           d->classes);
 }
 
 static int compare_ints(const void *a, const void *b) {

@@ -19,7 +19,6 @@ extern const Task task_custom, task_image, task_listops, task_pathfinder, task_p
 const Task *const task_table[] = {&task_listops,    &task_text,  &task_retrieval, &task_image,
                                   &task_pathfinder, &task_pathx, &task_custom,    NULL};
 
-/* Data of one's own. */
 const Task task_custom = {
     .name = "custom",
     .title = "data of your own in the prepared form; sizes are read from its metadata",

@@ -38,7 +38,6 @@ bool lines_next(Lines *l, Err *err);
  * more than `most`. */
 int lines_columns(const Lines *l, Span *columns, int most);
 
-/* Whether the span is this text. */
 bool span_is(Span s, const char *text);
 
 #endif

@@ -16,7 +16,6 @@ typedef struct Npy {
     const unsigned char *data;
 } Npy;
 
-/* Whether the bytes begin as such a file does. */
 bool npy_is(const void *bytes, size_t size);
 
 /* `bytes` stay the caller's, and are needed as long as the table is; `name` is for messages. */

@@ -25,7 +25,6 @@ char *text_of(TextWriter *write, const char *s);
 char *text_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* strcmp of strings, for qsort. */
 int text_order(const void *a, const void *b);
-/* Whether s ends in `end`. */
 bool text_ends(const char *s, const char *end);
 /* Length of the UTF-8 sequence at s, of which n bytes can be read: 1 to 4, or 0 if it is none. */
 int utf8_length(const char *s, size_t n);

@@ -26,10 +26,9 @@ static void data_block(FILE *f, const char *name, int i, const Curve *c, double 
 
 /* A legend too long to be read is left out. */
 static void print_legend(FILE *f, int n) {
-    if (n > MOST_NAMED) {
-        fputs("unset key\n", f);
-        log_warn("%d lines: the legend is left out of the plot; fewer runs would have one", n);
-    }
+    if (n <= MOST_NAMED) return;
+    fputs("unset key\n", f);
+    log_warn("%d lines: the legend is left out of the plot; fewer runs would have one", n);
 }
 
 /* gnuplot sets the names in as many columns as the longest leaves room for. */

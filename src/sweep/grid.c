@@ -67,9 +67,8 @@ static bool split(GridKey *k, const char *list, Err *err) {
         /* A key may be set to nothing at all, as cast_train has it. */
         if (n == 0 && *list)
             return err_set(err, EX_USAGE,
-                           "'%s=%s': one of the values is empty; \"\" is an empty "
-                           "text",
-                           k->key, list);
+                           "'%s=%s': one of the values is empty; \"\" is an empty text", k->key,
+                           list);
         add_value(k, at, (size_t)n);
         if (!at[n]) return true;
         at += n + 1;

@@ -84,10 +84,9 @@ static bool same_run(const Plan *p, const cJSON *theirs, const cJSON *ours, cons
                      Err *err) {
     if (!config_same(theirs, ours, where, err)) return false;
     const char *other = other_key(p, theirs, ours);
-    return !other || err_set(err, EX_CONFIG,
-                             "%s holds a run of another %s. Use another --out, or "
-                             "delete it",
-                             where, other);
+    if (!other) return true;
+    return err_set(err, EX_CONFIG, "%s holds a run of another %s. Use another --out, or delete it",
+                   where, other);
 }
 
 /* The directory of the run: the one that the grid calls so, or another that has its config. */

@@ -75,11 +75,10 @@ void banner_model(const Config *c) {
 
 void banner_memory(const Config *c, size_t planned) {
     char all[32], live[32], checkpoint[32];
-    format_bytes(all, sizeof all, (double)planned);
-    format_bytes(live, sizeof live, (double)planned - untouched(c));
-    format_bytes(checkpoint, sizeof checkpoint, (double)state_bytes(&c->model.params));
-    log_info("memory   %s planned, about %s touched, data apart; a checkpoint %s", all, live,
-             checkpoint);
+    log_info("memory   %s planned, about %s touched, data apart; a checkpoint %s",
+             format_bytes(all, sizeof all, (double)planned),
+             format_bytes(live, sizeof live, (double)planned - untouched(c)),
+             format_bytes(checkpoint, sizeof checkpoint, (double)state_bytes(&c->model.params)));
 }
 
 static void print_lengths(const Loader *f) {
@@ -94,10 +93,10 @@ static void print_lengths(const Loader *f) {
         if (t > most) most = t;
     }
     const TrainConf *t = &f->c->train;
-    format_count(one, sizeof one, flops / n);
-    format_count(update, sizeof update, 3 * flops / n * t->batch * t->accumulate);
     log_info("lengths  %.0f tokens an example on average, %.0f at most", tokens / n, most);
-    log_info("work     %sFLOP an example forward, %sFLOP an update", one, update);
+    log_info("work     %sFLOP an example forward, %sFLOP an update",
+             format_count(one, sizeof one, flops / n),
+             format_count(update, sizeof update, 3 * flops / n * t->batch * t->accumulate));
 }
 
 void banner_data(const Loader *f, int64_t horizon) {

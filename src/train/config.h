@@ -58,7 +58,6 @@ void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char
 /* Whether runs that differ in this key alone are runs of one experiment: "train.seed". */
 bool config_key_is_incidental(const char *key);
 
-/* Every key. */
 void config_help(FILE *f);
 
 #endif

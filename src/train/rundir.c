@@ -34,9 +34,9 @@ bool rundir_try_room(const RunDir *r, size_t bytes, Err *err) {
     int why = a.why;
     if (!why && (fflush(a.f) != 0 || fsync(fileno(a.f)) != 0)) why = errno;
     atomic_abandon(&a);
-    format_bytes(size, sizeof size, (double)bytes);
-    return !why || err_set(err, EX_CANTCREAT, "%s: a checkpoint of %s cannot be written: %s",
-                           r->dir, size, strerror(why));
+    if (!why) return true;
+    return err_set(err, EX_CANTCREAT, "%s: a checkpoint of %s cannot be written: %s", r->dir,
+                   format_bytes(size, sizeof size, (double)bytes), strerror(why));
 }
 
 bool rundir_open(RunDir *r, Err *err) {

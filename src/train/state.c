@@ -77,10 +77,8 @@ static bool read_small(State *s, const StFile *f, Err *err) {
         s->best_update <= s->update)
         return true;
     return err_set(err, EX_DATAERR,
-                   "%s: its counters (update %lld, evaluated %lld, best %lld) "
-                   "cannot be",
-                   f->path, (long long)s->update, (long long)s->evaluated,
-                   (long long)s->best_update);
+                   "%s: its counters (update %lld, evaluated %lld, best %lld) cannot be", f->path,
+                   (long long)s->update, (long long)s->evaluated, (long long)s->best_update);
 }
 
 cJSON *state_config(const StFile *f, Err *err) {

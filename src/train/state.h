@@ -34,7 +34,6 @@ typedef struct State {
     Tally tally;
 } State;
 
-/* Takes memory for weights and moments. */
 void state_layout(State *s, Arena *a, const Params *params);
 
 /* Bytes of a checkpoint's tensors. */
