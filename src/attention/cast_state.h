@@ -4,8 +4,7 @@
  * third) gives nobody its value, its key only a score that has no gradient, and gets nothing but
  * summaries. Where that is cheaper (cast_skips) its query, key, value and row of R are not
  * computed: its scores and its output go through tables, S W_q and S W_k [h,C,d] in steps 2 and 3,
- * R_inter W_o in step 8. Rows then come in an order of their own, those of clustered tokens first.
- */
+ * R_inter W_o in step 8. Rows then come in another order, those of clustered tokens first. */
 #ifndef ATTENTION_CAST_STATE_H
 #define ATTENTION_CAST_STATE_H
 
@@ -128,8 +127,7 @@ double cast_avoided(const CastState *v);
  * these is wanted of a token, its query and its row of R need not be computed. */
 void cast_table(real *table, const Cast *s, const real *rows, const real *w, int head);
 
-/* to (d,BLOCK) = a block's rows of x (N,d), transposed, with zeros for tokens that are not there.
- */
+/* to (d,BLOCK) = a block's rows of x (N,d), transposed; zeros for tokens that are not there. */
 void cast_turn(real *to, const real *x, Block b, int d);
 
 #endif

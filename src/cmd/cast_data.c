@@ -171,7 +171,6 @@ static bool visit_datasets(const char *place, Visit *visit, Err *err) {
 }
 
 static bool show_summary(const Dataset *d, Err *err) {
-    (void)err;
     summary_print(d);
     putchar('\n');
     return true;

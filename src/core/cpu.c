@@ -35,10 +35,7 @@ static bool cpu_has(const char *feature) {
     return true;
 }
 #else
-static bool cpu_has(const char *feature) {
-    (void)feature;
-    return true;
-}
+static bool cpu_has(const char *feature) { return true; }
 #endif
 
 const char *cpu_lacks(const char *features, char *buf, size_t size) {

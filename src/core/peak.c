@@ -42,10 +42,7 @@ FMA_KERNEL(narrow_12, Narrow, 12)
 
 static double (*const kernels[])(void) = {wide_8, wide_12, wide_16, middle_8, middle_12, narrow_12};
 
-static void run_kernel(void *ctx, int lane, int thread) {
-    (void)lane, (void)thread;
-    (*(double (*const *)(void))ctx)();
-}
+static void run_kernel(void *ctx, int lane, int thread) { (*(double (*const *)(void))ctx)(); }
 
 double peak_gflops(int threads) {
     const double start = clock_seconds();
@@ -89,7 +86,6 @@ enum { ROWS = 64, SIDE = 128, PRODUCTS = 400, GEMM_REALS = 2 * ROWS * SIDE + SID
 
 static void run_products(void *ctx, int lane, int thread) {
     real *a = (real *)ctx + (size_t)lane * GEMM_REALS, *b = a + ROWS * SIDE, *c = b + SIDE * SIDE;
-    (void)thread;
     for (int i = 0; i < PRODUCTS; i++) gemm_nn(c, SIDE, a, SIDE, b, SIDE, ROWS, SIDE, SIDE, false);
 }
 
@@ -102,7 +98,6 @@ enum { STREAM_REALS = 16 << 20 };
 static void run_stream(void *ctx, int lane, int thread) {
     real *restrict y = (real *)ctx + (size_t)lane * 2 * STREAM_REALS, *restrict x =
                                                                           y + STREAM_REALS;
-    (void)thread;
 #pragma omp simd
     for (int i = 0; i < STREAM_REALS; i++) y[i] += REAL(0.5) * x[i];
 }

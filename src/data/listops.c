@@ -75,7 +75,6 @@ static void grow_lane(void *ctx, int lane, int thread) {
     const Round *r = ctx;
     Crop *c = &r->crops[lane];
     uint8_t tokens[LISTOPS_LONGEST];
-    (void)thread;
     c->used = 0;
     c->count = 0;
     for (uint64_t i = 0; i < PER_LANE; i++) {

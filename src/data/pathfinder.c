@@ -92,7 +92,6 @@ typedef struct Round {
 
 static void draw_lane(void *ctx, int lane, int thread) {
     Round *r = ctx;
-    (void)thread;
     snakes_draw(r->snakes, r->seed, r->first + (uint64_t)lane, r->image + (size_t)lane * r->pixels,
                 &r->facts[lane]);
 }

@@ -25,10 +25,7 @@ static void on_error(png_structp png, png_const_charp text) {
     png_longjmp(png, 1);
 }
 
-static void on_warning(png_structp png, png_const_charp text) {
-    (void)png;
-    (void)text;
-}
+static void on_warning(png_structp png, png_const_charp text) {}
 
 static void read_bytes(png_structp png, png_bytep to, size_t want) {
     Source *s = png_get_io_ptr(png);

@@ -1,5 +1,4 @@
-/* A document in a pass of the model: what all documents of a batch share, and the memory of one.
- */
+/* A document in a pass of the model: what a batch's documents share, and the memory of one. */
 #ifndef MODEL_DOC_H
 #define MODEL_DOC_H
 

@@ -84,9 +84,9 @@ size_t engine_bytes(const Model *m, int max_batch, int lanes, bool train) {
 }
 
 bool engine_open(Engine *e, const Model *m, int max_batch, int lanes, bool train, Err *err) {
-    const size_t bytes = engine_bytes(m, max_batch, lanes, train);
     describe(e, m, max_batch, lanes, train);
-    if (!arena_open(&e->memory, bytes, err)) return false;
+    layout(e, &e->memory);
+    if (!arena_open(&e->memory, e->memory.used, err)) return false;
     layout(e, &e->memory);
     return true;
 }

@@ -52,14 +52,11 @@ void traces_close(Traces *t) {
 /* [B,shape...], or [B,2,shape...] of pairs. */
 static StTensor tensor(const Traces *t, const Model *m, const char *name, int *data, int block,
                        const int *shape, int ndim) {
-    const int per = m->task.per_example;
-    StTensor x = {.name = name, .dtype = DT_I32, .ndim = 1, .shape = {t->documents / per}};
-    size_t n = (size_t)t->documents;
-    if (per == 2) x.shape[x.ndim++] = 2;
-    for (int i = 0; i < ndim; i++) x.shape[x.ndim++] = shape[i], n *= (size_t)shape[i];
-    x.data = data + (size_t)block * n;
-    x.bytes = n * sizeof *data;
-    return x;
+    int n = m->task.per_example;
+    int64_t full[ST_MAX_DIMS] = {t->documents / n, 2};
+    size_t each = (size_t)t->documents;
+    for (int i = 0; i < ndim; i++) full[n++] = shape[i], each *= (size_t)shape[i];
+    return st_tensor(name, DT_I32, n, full, data + (size_t)block * each);
 }
 
 int traces_tensors(const Traces *t, const Model *m, StTensor *tensors, char (*names)[96]) {

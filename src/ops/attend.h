@@ -46,9 +46,7 @@ typedef struct AttendTiles {
 /* Rows of a pack of n. */
 static inline size_t attend_padded(int n) { return ((size_t)n + 15) / 16 * 16; }
 
-/* Takes the buffers, but o, for up to n queries and m keys. All keys are seen, until p->band is
- * set.
- */
+/* Takes the buffers, but o, for up to n queries and m keys. Until p->band is set all are seen. */
 void attend_layout(AttendPack *p, Arena *a, int n, int m, int d, int e, bool backward);
 /* whole_rows: the backward pass has no o (see below). */
 void attend_layout_tiles(AttendTiles *t, Arena *a, int m, bool backward, bool whole_rows);

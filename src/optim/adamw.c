@@ -43,7 +43,6 @@ static void norm_chunk(void *ctx, int chunk, int thread) {
     const Params *p = j->o->params;
     double sum = 0;
     size_t from, to;
-    (void)thread;
     for (int i = 0; i < p->count; i++)
         if ((p->list[i].flags & PARAM_TRAINED) && overlap(&p->list[i], chunk, &from, &to))
             sum += sum_squares(j->grads, from, to);
@@ -84,7 +83,6 @@ static void update_chunk(void *ctx, int chunk, int thread) {
     const Job *j = ctx;
     const Params *p = j->o->params;
     size_t from, to;
-    (void)thread;
     for (int i = 0; i < p->count; i++) {
         const Param *q = &p->list[i];
         if (!(q->flags & PARAM_TRAINED) || !overlap(q, chunk, &from, &to)) continue;

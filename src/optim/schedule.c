@@ -10,10 +10,7 @@ static double progress(int64_t s, int64_t warmup, int64_t horizon) {
     return x < 1 ? x : 1;
 }
 
-static double constant(int64_t s, int64_t warmup, int64_t horizon) {
-    (void)s, (void)warmup, (void)horizon;
-    return 1;
-}
+static double constant(int64_t s, int64_t warmup, int64_t horizon) { return 1; }
 
 static double linear(int64_t s, int64_t warmup, int64_t horizon) {
     return 1 - progress(s, warmup, horizon);
@@ -24,7 +21,6 @@ static double cosine(int64_t s, int64_t warmup, int64_t horizon) {
 }
 
 static double rsqrt(int64_t s, int64_t warmup, int64_t horizon) {
-    (void)horizon;
     double w = warmup > 1 ? (double)warmup : 1;
     return sqrt(w / ((double)s > w ? (double)s : w));
 }
