@@ -44,8 +44,8 @@ typedef struct AttnMemory {
 typedef struct AttnTrace {
     int *clusters;    /* (C,k) of all heads together: token indices, -1 for an empty slot */
     real *affinities; /* (N,C) */
-    /* Where each head has groups of its own, in each of its rounds: the group of each token, -1 for
-     * none, and what a token is as a key where that may be another. */
+    /* Where each head has groups of its own, in each of its rounds of grouping (of hashing, say):
+     * the group of each token, -1 for none; and as a key, where keys are grouped apart. */
     int *groups, *groups_key; /* (h,rounds,stride) */
     int stride;               /* at least N */
     uint64_t digest;          /* of all discrete choices, see attn_trace_choice */
@@ -62,6 +62,7 @@ typedef struct AttnCall {
     int N, d;
     const real *X;                     /* (N,d) */
     real *Y;                           /* (N,d) written; forward only */
+    const real *base;                  /* (N,d) to which the output is added in Y; NULL: nothing */
     const real *dY;                    /* (N,d) backward only, as all gradients */
     real *dX;                          /* (N,d) written */
     AttnLinear proj[ATTN_PROJECTIONS]; /* the block's */
@@ -111,8 +112,8 @@ const AttnMech *attn_find(const char *name);
 bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const char *where,
                     Err *err);
 
-/* Adds a choice to the digest: that `what` (a token, say) is in `where` (a cluster). The order in
- * which choices are told does not matter. */
+/* Adds a choice to the digest: that `what` (a token, say) is in `where` (a cluster). Not
+ * from a job; the order in which choices are told does not matter. */
 void attn_trace_choice(AttnTrace *trace, int where, int what);
 
 #endif

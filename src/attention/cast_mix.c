@@ -57,9 +57,9 @@ static void skipped_output(const CastState *v, Block b, Arena scratch) {
     gemm_tn(y, d, cast_scores_of(v->outside, v->s, b, 0), BLOCK, v->table, d, b.rows, d, rows,
             false);
     for (int r = 0; r < b.rows; r++) {
-        real *to = v->call->Y + (size_t)v->order[b.n0 + r] * (size_t)d;
-#pragma omp simd
-        for (int i = 0; i < d; i++) to[i] = y[r * d + i] + bias[i];
+        const size_t at = (size_t)v->order[b.n0 + r] * (size_t)d;
+        vec_add(v->call->Y + at, y + r * d, bias, d);
+        if (v->call->base) vec_add(v->call->Y + at, v->call->base + at, v->call->Y + at, d);
     }
 }
 

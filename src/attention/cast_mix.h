@@ -16,8 +16,8 @@ void cast_mix(const CastState *v);
  * tokens that are skipped. */
 void cast_summaries(const CastState *v);
 
-/* From dR to dR_inter, and to dA_sum as it is for clusters that do not hold the token: whoever has
- * members overwrites theirs. */
+/* From dR to dR_inter, and to dA_sum as it is for clusters that do not hold the token: cluster
+ * jobs overwrite their members'. */
 void cast_summaries_backward(const CastState *v);
 
 /* From dA_sum to the gradients of Q, S and phi, and to those of X and W_q where tokens are skipped;

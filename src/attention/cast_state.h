@@ -3,8 +3,9 @@
  * A token that no cluster holds (with Top-K and random scores (1 - 1/C)^C of them at full length, a
  * third) gives nobody its value, its key only a score that has no gradient, and gets nothing but
  * summaries. Where that is cheaper (cast_skips) its query, key, value and row of R are not
- * computed: its scores and its output go through tables, S W_q and S W_k [h,C,d] in steps 2 and 3,
- * R_inter W_o in step 8. Rows then come in another order, those of clustered tokens first. */
+ * computed: all tokens' scores go through tables S W_q and S W_k [h,C,d] then (steps 2 and 3), and
+ * its output through R_inter W_o (step 8). Rows then come in another order, those of clustered
+ * tokens first. */
 #ifndef ATTENTION_CAST_STATE_H
 #define ATTENTION_CAST_STATE_H
 
@@ -33,7 +34,7 @@ static inline real cast_inv_tau(const Cast *s) { return (real)(1 / sqrt((double)
 
 /* Scores of tokens for surrogates, (N,h,C) in the method, are kept in blocks of BLOCK rows, each
  * (h,C,BLOCK): f then runs over clusters with tokens side by side in vectors, and a block stays in
- * the first cache. A vector of one real a token is whole blocks too, "(blocks)" below. No block has
+ * the L1 cache. Arrays of one real a token are padded to blocks too, "(blocks)" below. No block has
  * both clustered tokens and others, so that there may be one more than the tokens fill; what is
  * beyond the last token of either kind are zeros, or nobody reads it. */
 enum { BLOCK = 64 };
@@ -76,11 +77,11 @@ typedef struct CastState {
     const AttnCall *call;
     int N, k;
     bool skips;
-    int clustered; /* tokens of which rows are computed; N unless it skips */
+    int clustered; /* rows that are computed: members', and a few to fill up; N unless it skips */
     const real *x; /* (N,d) X, in the rows' order */
     /* saved */
     AttnRows rows;    /* of clustered tokens; dr, dqkv: backward */
-    int *order;       /* (N + 1) the token of each row, then `clustered`; where it skips */
+    int *order;       /* where it skips: (N + 1) the token of each row; then `clustered` */
     int *list, *size; /* (C,k) rows of members; (C) how many */
     real *aq;         /* scores of queries */
     real *sig;        /* (blocks) sig(phi) */
@@ -95,9 +96,9 @@ typedef struct CastState {
     real *outside; /* scores: A_sum, 0 where the cluster holds the token; forward: asum's memory */
     real *table;   /* (h,C,d) R_inter W_o, then S W_q */
     /* backward */
-    const real *dy;                      /* (N,d) dY in the rows' order */
-    real *dx;                            /* (N,d) of x; where it skips it takes the place of dy */
-    real *dy_rows;                       /* (N,d) as x_rows */
+    const real *dy; /* (N,d) dY in the rows' order */
+    real *dx;       /* (N,d) of x; where it skips in dy's memory, read by then */
+    real *dy_rows;  /* (N,d) as x_rows */
     real *dasum, *dphi, *dtable, *dbias; /* scores, (blocks), (h,C,d), (h,C) of S b_q */
     real *drinter;                       /* (C,d) */
 } CastState;

@@ -15,8 +15,8 @@ typedef struct ClusterScratch {
 } ClusterScratch;
 void cluster_layout(ClusterScratch *s, Arena *a, int N);
 
-/* Both list at most k tokens a cluster, best first, -1 in empty slots. Equal scores: the lower
- * index first (-0 equals +0); NaN is below everything. */
+/* Both list at most k tokens a cluster, -1 in empty slots: top_k best first, sa_top_k as assigned.
+ * Equal scores: the lower index first (-0 equals +0); NaN is below everything. */
 
 /* One cluster: list (k) takes the k tokens with the largest affinity (N); returns how many. */
 int cluster_top_k(int *list, const real *affinity, const ClusterScratch *s, int N, int k);

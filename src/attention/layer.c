@@ -56,8 +56,9 @@ typedef struct Product {
     int count, n, d;
     const real *x, *dy[3];
     real *y[3], *dx;
-    bool add;        /* to dx */
-    const int *list; /* rows of y; NULL: in order */
+    bool add;         /* to dx */
+    const int *list;  /* rows of y; NULL: in order */
+    const real *base; /* what is added in y; NULL: nothing */
 } Product;
 
 static void run_jobs(const AttnCall *c, int jobs, AttnJob *job, const Product *p) {
@@ -66,16 +67,28 @@ static void run_jobs(const AttnCall *c, int jobs, AttnJob *job, const Product *p
     if (c->meter) c->meter->seconds -= clock_seconds() - start;
 }
 
+/* A tile of rows to where they belong in y. */
+static void put_tile(const Product *p, const real *tile, int r0, int n) {
+    const int d = p->d;
+    for (int r = 0; r < n; r++) {
+        const size_t at = (size_t)(p->list ? p->list[r0 + r] : r0 + r) * (size_t)d;
+        if (p->base)
+            vec_add(p->y[0] + at, p->base + at, tile + r * d, d);
+        else
+            vec_copy(p->y[0] + at, tile + r * d, d);
+    }
+}
+
 static void forward_tile(const void *ctx, int tile, Arena scratch) {
     const Product *p = ctx;
-    const int d = p->d, n = attn_tile_rows(p->n, tile);
-    const size_t at = (size_t)tile * ATTN_TILE * (size_t)d;
+    const int d = p->d, r0 = tile * ATTN_TILE, n = attn_tile_rows(p->n, tile);
+    const size_t at = (size_t)r0 * (size_t)d;
+    const bool apart = p->list || p->base;
     for (int i = 0; i < p->count; i++) {
         if (!p->y[i]) continue;
-        real *y = p->list ? layout_tile(&scratch, d) : p->y[i] + at;
+        real *y = apart ? layout_tile(&scratch, d) : p->y[i] + at;
         linear_forward(y, d, p->x + at, d, p->proj[i].wt, p->proj[i].b, NULL, n, d, d);
-        for (int r = 0; r < n && p->list; r++)
-            vec_copy(p->y[i] + (size_t)p->list[tile * ATTN_TILE + r] * (size_t)d, y + r * d, d);
+        if (apart) put_tile(p, y, r0, n);
     }
 }
 
@@ -87,7 +100,7 @@ void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n)
 
 void attn_output(const AttnCall *c, const AttnRows *rows, real *y, const int *list, int n) {
     Product p = {.proj = &c->proj[ATTN_O], .count = 1, .n = n, .d = c->d, .x = rows->r, .y = {y}};
-    p.list = list;
+    p.list = list, p.base = c->base;
     run_jobs(c, attn_tiles(n), forward_tile, &p);
 }
 

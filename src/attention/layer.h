@@ -9,7 +9,9 @@ typedef void AttnJob(const void *ctx, int job, Arena scratch);
 
 /* Runs jobs 0 to jobs - 1, in any order and at once: what they write is disjoint. Where they add to
  * the same places, that is `finish` (NULL: none): it gets what its job left in scratch, and comes
- * in ascending order, one at a time, so that sums do not depend on who ran what. */
+ * in ascending order, one at a time, so that sums do not depend on who ran what. A job reads
+ * nothing that another of the same call writes, and calls nothing below here, which has the same
+ * scratch. */
 void attn_each(const AttnCall *c, int jobs, AttnJob *job, AttnJob *finish, const void *ctx);
 
 /* Tokens in jobs of at most ATTN_TILE: how many jobs, and how many tokens job i has. */
@@ -19,7 +21,7 @@ static inline int attn_tile_rows(int n, int i) {
     return n - i * ATTN_TILE < ATTN_TILE ? n - i * ATTN_TILE : ATTN_TILE;
 }
 
-/* The memory of a call on up to N tokens, forward and backward. */
+/* The memory of a call on up to N tokens, forward and backward: as `needs` says, and the kit's. */
 AttnMemory attn_memory(const AttnMech *m, const void *self, int N);
 /* What is enough for either of two, one after the other. */
 AttnMemory attn_either(AttnMemory a, AttnMemory b);
@@ -28,7 +30,7 @@ AttnMemory attn_either(AttnMemory a, AttnMemory b);
  * has no such projection. */
 typedef struct AttnRows {
     real *qkv[3], *r;   /* by AttnProjection; what goes through o, padded (ops/attend.h) */
-    real *dqkv[3], *dr; /* backward: 0; to be written */
+    real *dqkv[3], *dr; /* backward: 0, to be added to; written by attn_output_backward */
 } AttnRows;
 
 /* r is saved; q, k and v too where the shape says so, else they are scratch. */
@@ -41,7 +43,7 @@ void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n)
 void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, bool add,
                            const real *x, int n);
 
-/* Rows of y (n,d), or with a list those that it names, = r through o; dr from dy (n,d), and o's own
+/* Rows of y, the first n or those that a list names, = r through o; dr from dy (n,d), and o's own
  * gradients are added to. */
 void attn_output(const AttnCall *c, const AttnRows *rows, real *y, const int *list, int n);
 void attn_output_backward(const AttnCall *c, const AttnRows *rows, const real *dy, int n);

@@ -242,14 +242,13 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
     c.X = attention_input(norm_forward, p, doc, t, segment);
     c.Y = output_of(m, doc, segment);
     if (c.trace) c.trace->digest = 0;
-    run_mechanism(m, m->mech->forward, &c);
     const real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : c.X;
-    FOR_TILES (r0, n, doc->N) {
-        real *restrict y = rows(c.Y, r0, d);
-        const real *restrict x = residual + (size_t)r0 * (size_t)d;
+    if (p->dropout <= 0) c.base = residual; /* dropout comes between */
+    run_mechanism(m, m->mech->forward, &c);
+    FOR_TILES (r0, n, c.base ? 0 : doc->N) {
+        real *y = rows(c.Y, r0, d);
         drop(p, doc, SITE_ATTENTION, layer, y, r0, n, d);
-#pragma omp simd
-        for (int i = 0; i < n * d; i++) y[i] += x[i];
+        vec_add(y, residual + (size_t)r0 * (size_t)d, y, n * d);
     }
 }
 

@@ -17,7 +17,7 @@ typedef struct Sample {
     const int *ids[2]; /* tokens of each document, at most max_length are read */
     int length[2];
     int label;
-    int number; /* in its split: dropout masks follow the example, not its place in a batch */
+    int number; /* in its split's file: dropout masks follow it, not the place in a batch */
 } Sample;
 
 /* What a batch gave, a sample; any may be NULL. */

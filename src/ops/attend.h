@@ -20,6 +20,7 @@ typedef struct AttendBand {
 } AttendBand;
 #define ATTEND_FAR (1 << 29)
 #define ATTEND_ALL ((AttendBand){-ATTEND_FAR, ATTEND_FAR})
+/* Causal. */
 #define ATTEND_UP_TO_ITSELF ((AttendBand){-ATTEND_FAR, 0})
 
 /* Operands. Jobs may work on one pack at once, each on a head or some queries of one. */
@@ -62,7 +63,9 @@ void attend_no_gradients(const AttendPack *p);
 /* Adds dq / sqrt(e), dk and dv to the rows that they came from. */
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv);
 
-/* Queries in jobs: one has ATTEND_ROWS of them, the last may have fewer. */
+/* A job may have any run of queries that begins at a multiple of this and ends at one or at the
+ * end.
+ */
 enum { ATTEND_ROWS = 64 };
 
 /* One head, queries r0 to r0 + n - 1, r0 a multiple of ATTEND_ROWS: writes their columns of o, and

@@ -82,6 +82,10 @@ static inline void vec_copy(real *to, const real *from, int n) {
     EACH_VEC(i, left, n, vec_store(to + i, vec_load(from + i, left), left));
 }
 
+static inline void vec_add(real *to, const real *x, const real *y, int n) {
+    EACH_VEC(i, left, n, vec_store(to + i, vec_load(x + i, left) + vec_load(y + i, left), left));
+}
+
 /* One row of a strip. */
 typedef struct VecStrip {
     Vec of[STRIP];

@@ -1,7 +1,7 @@
 /* The state of a run, all that going on bit by bit needs, and its checkpoint: safetensors with
  * every parameter by its name, and
  *
- *   state.m.<parameter>, state.v.<parameter>   AdamW's moments
+ *   state.m.<parameter>, state.v.<parameter>   AdamW's moments of what trains
  *   state.update       I64 [1]  updates made
  *   state.evaluated    I64 [1]  the last update whose validation is complete
  *   state.best_update  I64 [1]  the update of best.safetensors, 0: none
@@ -9,7 +9,7 @@
  *   state.tally        F64 [5]  sums since the last line of metrics: Tally
  *
  * and metadata: format, config (the resolved config as JSON) and crc32. There is no time and no
- * number of threads in it: runs that computed the same have equal files. */
+ * number of threads in it: runs of the same config have equal files. */
 #ifndef TRAIN_STATE_H
 #define TRAIN_STATE_H
 
