@@ -151,26 +151,25 @@ static AttnMemory needs(const void *self, int N, bool backward) {
 
 /* ---- rows in an order of their own, where tokens are skipped ---- */
 
-/* Forward reads no others than clustered rows. */
-static int rows_read(const CastState *v) { return v->call->dY ? v->N : v->clustered; }
-
 static void gather_tile(const void *ctx, int tile, Arena scratch) {
     const CastState *v = ctx;
     const AttnCall *c = v->call;
     const size_t d = (size_t)c->d;
-    for (int i = tile * ATTN_TILE, n = i + attn_tile_rows(rows_read(v), tile); i < n; i++) {
+    for (int i = tile * ATTN_TILE, n = i + attn_tile_rows(v->dy ? v->N : v->clustered, tile); i < n;
+         i++) {
         const size_t from = (size_t)v->order[i] * d, to = (size_t)i * d;
         vec_copy(v->x_rows + to, c->X + from, c->d);
         if (c->dY) vec_copy(v->dy_rows + to, c->dY + from, c->d);
     }
 }
 
-/* X, and in the backward pass dY, in the rows' order; and where their gradients go. */
+/* X (forward: of clustered rows), and in the backward pass dY, in the rows' order; and where their
+ * gradients go. */
 static void order_rows(CastState *v) {
     const AttnCall *c = v->call;
     v->x = c->X, v->dy = c->dY, v->dx = c->dX;
     if (!v->skips) return;
-    attn_each(c, attn_tiles(rows_read(v)), gather_tile, NULL, v);
+    attn_each(c, attn_tiles(v->dy ? v->N : v->clustered), gather_tile, NULL, v);
     v->x = v->x_rows, v->dy = v->dx = v->dy_rows;
 }
 
@@ -310,8 +309,6 @@ static void cluster_backward_finish(const void *ctx, int c, Arena scratch) {
     if (v->s->summaries) summary_finish(v, j, c);
     attend_unpack(&j->pack, dqkv[ATTN_Q], dqkv[ATTN_K], dqkv[ATTN_V]);
 }
-
-/* ---- the whole ---- */
 
 static void open(CastState *v, const Cast *s, const AttnCall *c, bool backward) {
     AttnMemory m = c->memory;

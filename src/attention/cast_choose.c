@@ -250,8 +250,6 @@ static void keep_block(const void *ctx, int i, Arena scratch) {
     vmath_softplus1(phi, v->query_scale + at, v->key_scale + at, phi, cast_inv_tau(s), BLOCK);
 }
 
-/* ---- the whole ---- */
-
 void cast_choose(CastState *v, AttnMemory memory) {
     const AttnCall *c = v->call;
     Choose t = {.v = v};

@@ -70,8 +70,6 @@ static inline size_t cast_score_at(const Cast *s, int n, int r) {
     return at / BLOCK * cast_block_reals(s) + (size_t)r * BLOCK + at % BLOCK;
 }
 
-/* ---- a call ---- */
-
 typedef struct CastState {
     const Cast *s;
     const AttnCall *call;
@@ -115,8 +113,6 @@ static inline real *cast_members(const CastState *v, real *x, int c, int head) {
 static inline int cast_row_blocks(const CastState *v) {
     return cast_blocks(v->clustered) + cast_blocks(v->N - v->clustered);
 }
-
-/* ---- tokens that are skipped ---- */
 
 bool cast_skips(const Cast *s, int N);
 /* Of the method's operations, forward and backward, how many skipping left out. */

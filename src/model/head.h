@@ -1,5 +1,4 @@
-/* The classifier: fc2(gelu(fc1(features))), features z of one document or [a, b, a*b, a-b] of two.
- */
+/* The classifier: fc2(gelu(fc1(features))), of z of one document or [a, b, a*b, a-b] of two. */
 #ifndef MODEL_HEAD_H
 #define MODEL_HEAD_H
 

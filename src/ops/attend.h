@@ -63,9 +63,7 @@ void attend_no_gradients(const AttendPack *p);
 /* Adds dq / sqrt(e), dk and dv to the rows that they came from. */
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv);
 
-/* A job may have any run of queries that begins at a multiple of this and ends at one or at the
- * end.
- */
+/* A job may have any run of queries that begins at a multiple of this. */
 enum { ATTEND_ROWS = 64 };
 
 /* One head, queries r0 to r0 + n - 1, r0 a multiple of ATTEND_ROWS: writes their columns of o, and

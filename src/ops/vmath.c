@@ -10,8 +10,7 @@ enum { LOG_TERMS = 16 };
 enum { LOG_TERMS = 7 };
 #endif
 
-/* log(1 + y) for y from 0 to 1: 2 atanh(s) = 2 (s + s^3/3 + s^5/5 + ...), s = y / (2 + y) <= 1/3.
- */
+/* log(1 + y), y from 0 to 1: 2 atanh(s) = 2 (s + s^3/3 + s^5/5 + ...), s = y / (2 + y) <= 1/3. */
 static inline Vec log1p_unit(Vec y) {
     const Vec s = y / (2 + y), s2 = s * s;
     Vec p = {0};

@@ -75,11 +75,6 @@ static bool open_bench(Bench *b, const Config *c, Err *err) {
     return engine_open(&b->engine, b->m, c->train.batch, c->train.lanes, true, err);
 }
 
-static void close_bench(Bench *b) {
-    engine_close(&b->engine);
-    arena_close(&b->memory);
-}
-
 /* ---- the step ---- */
 
 static void update(Bench *b, int64_t s) {
@@ -229,7 +224,8 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, Err *err) {
         r->peak_rss_mb = (double)usage.ru_maxrss / 1024;
         time_parts(r, b);
     }
-    close_bench(b);
+    engine_close(&b->engine);
+    arena_close(&b->memory);
     mem_free(b);
     return ok;
 }
