@@ -86,7 +86,7 @@ static void layout_saved(CastState *v, const Cast *s, AttnMemory *m, int N, bool
     v->key_scale = arena_reals(&m->saved, n);
     v->rinter = arena_reals(&m->saved, C * (size_t)s->shape.d);
     v->ak = arena_reals(&m->saved, slots * h);
-    v->weight = arena_reals(&m->saved, slots * h);
+    v->member_mix = arena_reals(&m->saved, slots * h);
     v->lse = arena_reals(&m->saved, slots * h);
     v->list = arena_ints(&m->saved, slots);
     v->size = arena_ints(&m->saved, C);
@@ -181,7 +181,7 @@ static void scatter_tile(const void *ctx, int tile, Arena scratch) {
         vec_copy(v->call->dX + (size_t)v->order[i] * d, v->dx + (size_t)i * d, v->call->d);
 }
 
-/* dR of clustered rows; the others' has no use but through tables. */
+/* dR of clustered rows; that of unclustered ones has no use but through tables. */
 static void output_backward(const CastState *v) {
     const int d = v->call->d;
     attn_output_backward(v->call, &v->rows, v->dy, v->clustered);
@@ -269,11 +269,11 @@ static void cluster_forward_finish(const void *ctx, int c, Arena scratch) {
     const ClusterJob *j = placed_cluster(scratch);
     const int d = v->s->shape.d, e = v->s->shape.e, *list = cast_list(v, c);
     for (int head = 0; head < v->s->shape.h && v->s->intra; head++) {
-        const real *weight = cast_members(v, v->weight, c, head);
+        const real *mix = cast_members(v, v->member_mix, c, head);
         for (int r = 0; r < v->size[c]; r++) {
             real *out = v->rows.r + (size_t)list[r] * (size_t)d + head * e;
             const real *o = j->pack.o + (size_t)r * (size_t)d + head * e;
-            EACH_VEC(i, left, e, vec_add_scaled(out + i, o + i, weight[r], left));
+            EACH_VEC(i, left, e, vec_add_scaled(out + i, o + i, mix[r], left));
         }
     }
 }
@@ -282,7 +282,7 @@ static void cluster_forward_finish(const void *ctx, int c, Arena scratch) {
 static void members_backward(const CastState *v, ClusterJob *j, int c, int head) {
     const int *list = cast_list(v, c);
     if (v->s->intra)
-        attend_backward(&j->pack, &j->tiles, head, j->dots, cast_members(v, v->weight, c, head),
+        attend_backward(&j->pack, &j->tiles, head, j->dots, cast_members(v, v->member_mix, c, head),
                         cast_members(v, v->lse, c, head), (AttnFn)v->s->fn);
     for (int i = 0; i < j->pack.n; i++)
         v->dasum[cast_score_at(v->s, list[i], head * v->s->clusters + c)] =

@@ -196,7 +196,7 @@ static void report(const Choose *t, AttnTrace *trace) {
         transpose(trace->affinities, C, t->affinity, (int)cast_token_reals(v->N), C, v->N);
 }
 
-/* ---- the order of rows: clustered tokens, then the others ---- */
+/* ---- the order of rows: clustered tokens, then unclustered ones ---- */
 
 /* Marks the tokens that clusters hold; if they are many, a few more, so that products have whole
  * blocks of rows. */

@@ -22,15 +22,15 @@ static void mix_block(const void *ctx, int i, Arena scratch) {
                cast_block_reals(v->s) * sizeof(real));
 }
 
-/* Of a cluster's members: their weights are kept, and in `outside` become 0. */
+/* A cluster's members keep their mixing weights, which become 0 in `outside`. */
 static void split_members(const void *ctx, int c, Arena scratch) {
     const CastState *v = ctx;
     const int *list = cast_list(v, c);
     for (int head = 0; head < v->s->shape.h; head++) {
-        real *weight = cast_members(v, v->weight, c, head);
+        real *mix = cast_members(v, v->member_mix, c, head);
         for (int i = 0; i < v->size[c]; i++) {
             const size_t at = cast_score_at(v->s, list[i], head * v->s->clusters + c);
-            weight[i] = v->outside[at];
+            mix[i] = v->outside[at];
             v->outside[at] = 0;
         }
     }

@@ -24,19 +24,19 @@ void cast_turn(real *to, const real *x, Block b, int d) {
 
 /* Multiply-adds that skipping saves: of each token that no cluster holds, all twelve products of q,
  * k, v and o. Against these, tables are h times as wide as S and R_inter: for the scores of all
- * tokens, for the output of others, backward for both, and to be made and undone. */
-static double saving(const Cast *s, double N, double others) {
+ * tokens, for the output of unclustered tokens, backward for both, and to be made and undone. */
+static double saving(const Cast *s, double N, double unclustered) {
     const double C = s->clusters, d = s->shape.d, wider = (s->shape.h - 1) * C * d;
-    return 12 * others * d * d - (2 * N + 5 * others) * wider - 9 * C * d * d;
+    return 12 * unclustered * d * d - (2 * N + 5 * unclustered) * wider - 9 * C * d * d;
 }
 
 /* Bringing rows into order takes about as long as a product of d^2 a token: at text's shapes (d 64,
  * 4 heads, 20 clusters), where 0.7 d^2 would be saved, the step became 4 % slower. */
 bool cast_skips(const Cast *s, int N) {
     const double share = fmin(1, cast_cluster_size(s, N) / (double)N);
-    const double others =
+    const double unclustered =
         s->rule == CLUSTER_TOPK ? pow(1 - share, s->clusters) : fmax(0, 1 - s->clusters * share);
-    return saving(s, N, N * others) > (double)N * s->shape.d * s->shape.d;
+    return saving(s, N, N * unclustered) > (double)N * s->shape.d * s->shape.d;
 }
 
 double cast_avoided(const CastState *v) {

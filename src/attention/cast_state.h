@@ -35,8 +35,8 @@ static inline real cast_inv_tau(const Cast *s) { return (real)(1 / sqrt((double)
 /* Scores of tokens for surrogates, (N,h,C) in the method, are kept in blocks of BLOCK rows, each
  * (h,C,BLOCK): f then runs over clusters with tokens side by side in vectors, and a block stays in
  * the L1 cache. Arrays of one real a token are padded to blocks too, "(blocks)" below. No block has
- * both clustered tokens and others, so that there may be one more than the tokens fill; what is
- * beyond the last token of either kind are zeros, or nobody reads it. */
+ * both clustered and unclustered tokens, so that there may be one more than the tokens fill; what
+ * is beyond the last token of either kind are zeros, or nobody reads it. */
 enum { BLOCK = 64 };
 
 static inline int cast_blocks(int N) { return (N + BLOCK - 1) / BLOCK; }
@@ -86,7 +86,7 @@ typedef struct CastState {
     real *query_scale, *key_scale; /* (blocks) softplus1(phi)/tau, softplus1(-phi)/tau */
     real *rinter;                  /* (C,d) */
     real *ak;                      /* (C,h,k) scores of each cluster's members' keys for it */
-    real *weight;                  /* (C,h,k) A_sum of members */
+    real *member_mix;              /* (C,h,k) A_sum of members, each in its cluster */
     real *lse;                     /* (C,h,k) */
     /* scratch */
     real *x_rows;  /* (N,d) where it skips: x */
