@@ -1,5 +1,8 @@
 /* Errors of the outside world (files, JSON, arguments) travel in an Err; our own bugs stop the
- * program. */
+ * program.
+ *
+ * Linked into every program, this also sees to it that descriptors 0, 1 and 2 are open before main:
+ * what a caller has closed is /dev/null, to which nothing can be written. */
 #ifndef CORE_ERR_H
 #define CORE_ERR_H
 
