@@ -56,12 +56,6 @@ typedef struct FileList {
 void file_list(FileList *names, const char *dir, const char *start, const char *end);
 void file_list_free(FileList *names);
 
-/* Locks a file, which is made where it is missing and says who holds it, for as long as the
- * descriptor stays open, here or in a child. -1: another process has it, and kept it for `seconds`
- * (EX_CANTCREAT; the message names `what` the lock is for, a directory). Where the file system has
- * no locks that is told, and no error. */
-int file_lock(const char *path, const char *what, double seconds, Err *err);
-
 /* At the end of a file that is open for reading and writing, by a single write where the system
  * can: all or nothing, what a failed write left behind is cut off again. False and errno. */
 bool file_append(int fd, const void *data, size_t size);

@@ -15,6 +15,7 @@
 #include "core/mem.h"
 #include "core/option.h"
 #include "io/json.h"
+#include "io/lock.h"
 #include "sweep/slurm.h"
 #include "train/config.h"
 #include "train/stop.h"

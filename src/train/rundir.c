@@ -12,6 +12,7 @@
 #include "core/version.h"
 #include "io/json.h"
 #include "io/json_print.h"
+#include "io/lock.h"
 #include "train/config.h"
 
 bool rundir_name(RunDir *r, const char *dir, Err *err) {
