@@ -1,17 +1,15 @@
 #include "data/task.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "io/lock.h"
 
 extern const Task task_custom, task_image, task_listops, task_pathfinder, task_pathx,
     task_retrieval, task_text;
@@ -117,17 +115,6 @@ static bool find_official(const Task *t, char buf[FILE_PATH_MAX]) {
     return root && *root && t->import && task_join(buf, root, t->name) && t->locate(place, buf);
 }
 
-/* -1 where the file system has no such locks: preparing then goes on without. */
-static int lock_dir(const char *dir) {
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return -1;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-    log_info("%s: another process is at work on it, waiting", dir);
-    if (flock(fd, LOCK_EX) == 0) return fd;
-    close(fd);
-    return -1;
-}
-
 static bool make(const Task *task, const TaskRequest *r, Err *err) {
     log_info("%s: %s %s%s%s, once", r->out, r->from ? "importing" : "generating", task->name,
              r->from ? " from " : "", r->from ? r->from : "");
@@ -148,9 +135,10 @@ bool task_prepare(const Task *task, const char *dir, Err *err) {
                        task->name, task->name, way);
     }
     if (!file_make_dirs(dir, err)) return false;
-    int lock = lock_dir(dir);
-    bool ok = find_splits(dir, &found, err) && (found || make(task, &r, err));
-    if (lock >= 0) close(lock);
+    DirLock lock;
+    lock_wait(&lock, dir);
+    const bool ok = find_splits(dir, &found, err) && (found || make(task, &r, err));
+    lock_release(&lock);
     return ok;
 }
 

@@ -5,25 +5,72 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/log.h"
 #include "io/file.h"
 
-/* Says who holds the lock, as far as the file tells. */
-static void in_use(int fd, const char *what, Err *err) {
-    char who[128] = "";
-    ssize_t n = pread(fd, who, sizeof who - 1, 0);
-    who[n > 0 ? n : 0] = '\0';
-    who[strcspn(who, "\n")] = '\0';
-    err_set(err, EX_CANTCREAT, "%s: is in use by %s; wait for it, or use another --out", what,
-            *who ? who : "another process");
+/* What `lock` begins with. */
+#define WHO "process "
+
+/* The directories that this process has locked, or its parent had: where one is prepared that is
+ * locked as a run's already, it would wait for itself. */
+enum { HELD_MOST = 8 };
+static struct {
+    dev_t dev;
+    ino_t ino;
+} held[HELD_MOST];
+static int nheld;
+
+static int find_held(const struct stat *st) {
+    int i = 0;
+    while (i < nheld && !(held[i].dev == st->st_dev && held[i].ino == st->st_ino)) i++;
+    return i;
 }
 
-/* Tries for so long; false and errno. */
-static bool lock_within(int fd, double seconds) {
-    const double until = clock_seconds() + seconds;
+static void note_held(int fd) {
+    struct stat st;
+    REQUIRE(nheld < HELD_MOST, "more than %d directories are locked", HELD_MOST);
+    if (fstat(fd, &st) != 0) return;
+    held[nheld].dev = st.st_dev;
+    held[nheld++].ino = st.st_ino;
+}
+
+static void forget_held(int fd) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return;
+    const int i = find_held(&st);
+    if (i < nheld) held[i] = held[--nheld];
+}
+
+static void close_both(DirLock *l) {
+    if (l->dir >= 0) close(l->dir);
+    if (l->file >= 0) close(l->file);
+    *l = (DirLock)LOCK_NONE;
+}
+
+static int open_dir(const char *dir) { return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
+
+static int open_in(int dir, const char *name, int flags) {
+    return openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+}
+
+/* Says who holds the lock, as far as the file tells. */
+static bool in_use(int at, const char *dir, Err *err) {
+    char who[128] = "";
+    const int fd = open_in(at, "lock", O_RDONLY);
+    const ssize_t n = fd < 0 ? 0 : pread(fd, who, sizeof who - 1, 0);
+    if (fd >= 0) close(fd);
+    who[n > 0 ? n : 0] = '\0';
+    who[strcspn(who, "\n")] = '\0';
+    return err_set(err, EX_CANTCREAT, "%s: is in use by %s; wait for it, or use another --out", dir,
+                   *who ? who : "another process");
+}
+
+/* Tries until then; false and errno. */
+static bool lock_until(int fd, double until) {
     const struct timespec a_while = {.tv_nsec = 20000000};
     for (;;) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
@@ -32,25 +79,77 @@ static bool lock_within(int fd, double seconds) {
     }
 }
 
-int file_lock(const char *path, const char *what, double seconds, Err *err) {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        file_fails(path, "be written", EX_CANTCREAT, err);
-        return -1;
-    }
-    if (!lock_within(fd, seconds)) {
-        if (errno == EWOULDBLOCK) {
-            in_use(fd, what, err);
-            close(fd);
-            return -1;
-        }
-        log_warn("%s: no locks here (%s): make sure that no other process uses this directory",
-                 what, strerror(errno));
+/* Whether what the name `lock` leads to is ours to write: a file, empty or one that we wrote. */
+static bool open_file(DirLock *l, const char *dir, Err *err) {
+    char start[sizeof WHO - 1];
+    struct stat st;
+    l->file = open_in(l->dir, "lock", O_RDWR | O_CREAT);
+    if (l->file < 0)
+        return err_set(err, EX_CANTCREAT, "%s/lock: cannot be written: %s", dir,
+                       errno == ELOOP ? "it is a link, which is not followed" : strerror(errno));
+    if (fstat(l->file, &st) == 0 && S_ISREG(st.st_mode) &&
+        (st.st_size == 0 || (pread(l->file, start, sizeof start, 0) == sizeof start &&
+                             !memcmp(start, WHO, sizeof start))))
+        return true;
+    return err_set(err, EX_CANTCREAT,
+                   "%s/lock: is there and is no lock of these programs: move it away, or use "
+                   "another --out",
+                   dir);
+}
+
+static bool take_file(DirLock *l, const char *dir, double until, Err *err) {
+    if (!open_file(l, dir, err)) return false;
+    if (!lock_until(l->file, until)) {
+        if (errno == EWOULDBLOCK) return in_use(l->dir, dir, err);
+        log_warn("%s: no locks here (%s): make sure that no other process uses this directory", dir,
+                 strerror(errno));
     }
     char who[128] = "", host[64] = "?";
     gethostname(host, sizeof host - 1);
-    int n = snprintf(who, sizeof who, "process %ld on %s\n", (long)getpid(), host);
+    const int n = snprintf(who, sizeof who, WHO "%ld on %s\n", (long)getpid(), host);
     /* Only for people: nothing is lost if it cannot be written. */
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, who, (size_t)n, 0) != n) errno = 0;
-    return fd;
+    if (ftruncate(l->file, 0) != 0 || pwrite(l->file, who, (size_t)n, 0) != n) errno = 0;
+    return true;
+}
+
+bool lock_take(DirLock *l, const char *dir, double seconds, Err *err) {
+    const double until = clock_seconds() + seconds;
+    *l = (DirLock)LOCK_NONE;
+    l->dir = open_dir(dir);
+    if (l->dir < 0) return file_fails(dir, "be locked", EX_CANTCREAT, err);
+    /* File systems that lock files alone are no reason to stop: there is the file. */
+    const bool taken = !lock_until(l->dir, until) && errno == EWOULDBLOCK
+                           ? in_use(l->dir, dir, err)
+                           : take_file(l, dir, until, err);
+    if (taken)
+        note_held(l->dir);
+    else
+        close_both(l);
+    return taken;
+}
+
+void lock_wait(DirLock *l, const char *dir) {
+    struct stat st;
+    *l = (DirLock)LOCK_NONE;
+    if (stat(dir, &st) != 0 || find_held(&st) < nheld || (l->dir = open_dir(dir)) < 0) return;
+    bool locked = flock(l->dir, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno == EWOULDBLOCK) {
+        log_info("%s: another process is at work on it, waiting", dir);
+        locked = flock(l->dir, LOCK_EX) == 0;
+    }
+    if (locked)
+        note_held(l->dir);
+    else
+        close_both(l);
+}
+
+void lock_release(DirLock *l) {
+    if (l->dir >= 0) forget_held(l->dir);
+    close_both(l);
+}
+
+bool lock_stands(const DirLock *l, const char *dir) {
+    struct stat ours, there;
+    return fstat(l->dir, &ours) == 0 && stat(dir, &there) == 0 && ours.st_dev == there.st_dev &&
+           ours.st_ino == there.st_ino;
 }

@@ -1,13 +1,29 @@
-/* Locks of directories that one process works in. */
+/* Locks of directories that one process works in at a time, held until they are released or the
+ * last process ends that has them: a child has those of its parent.
+ *
+ * It is the directory itself that is locked, and, for people and for version 0.1.0, which knew no
+ * other lock, the file `lock` in it, which tells who works there. That may be deleted meanwhile. */
 #ifndef IO_LOCK_H
 #define IO_LOCK_H
 
 #include "core/err.h"
 
-/* Locks a file, which is made where it is missing and says who holds it, for as long as the
- * descriptor stays open, here or in a child. -1: another process has it, and kept it for `seconds`
- * (EX_CANTCREAT; the message names `what` the lock is for, a directory). Where the file system has
+typedef struct DirLock {
+    int dir, file; /* descriptors; -1: none */
+} DirLock;
+#define LOCK_NONE                                                                                  \
+    { -1, -1 }
+
+/* Of a directory that is there; what another process has is waited for so many seconds. False:
+ * EX_CANTCREAT, it is in use, or its `lock` is a link or no file of ours. Where the file system has
  * no locks that is told, and no error. */
-int file_lock(const char *path, const char *what, double seconds, Err *err);
+bool lock_take(DirLock *l, const char *dir, double seconds, Err *err);
+/* The directory alone, without a file, however long that takes; nothing where this process has it
+ * already, or the file system has no locks. */
+void lock_wait(DirLock *l, const char *dir);
+void lock_release(DirLock *l);
+
+/* Whether `dir` still is the directory that was locked. */
+bool lock_stands(const DirLock *l, const char *dir);
 
 #endif

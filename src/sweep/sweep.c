@@ -28,7 +28,7 @@ static const double lock_seconds = 5, task_lock_seconds = 60;
 typedef struct Sweep {
     const SweepRequest *r;
     Plan plan;
-    int lock;
+    DirLock lock;
     bool brief; /* the tables were shown */
 } Sweep;
 
@@ -256,16 +256,9 @@ static bool make_runs(Sweep *s, int *failed, Err *err) {
 }
 
 static bool take_dir(Sweep *s, Err *err) {
-    char path[FILE_PATH_MAX];
     const char *dir = s->r->plan.dir;
     const double wait = s->r->only ? task_lock_seconds : lock_seconds;
-    snprintf(path, sizeof path, "%s/lock", dir); /* plan_open saw to it that it fits */
-    return file_make_dirs(dir, err) && (s->lock = file_lock(path, dir, wait, err)) >= 0;
-}
-
-static void leave_dir(Sweep *s) {
-    if (s->lock >= 0) close(s->lock);
-    s->lock = -1;
+    return file_make_dirs(dir, err) && lock_take(&s->lock, dir, wait, err);
 }
 
 static bool work(Sweep *s, int *failed, Err *err) {
@@ -273,7 +266,7 @@ static bool work(Sweep *s, int *failed, Err *err) {
     tell_plan(s);
     if (r->dry_run) return true;
     if (!plan_record(&s->plan, err)) return false;
-    if (r->only) leave_dir(s);
+    if (r->only) lock_release(&s->lock);
     return r->slurm ? slurm_write(r->slurm, &s->plan, &r->plan, r->threads, err)
                     : make_runs(s, failed, err);
 }
@@ -295,7 +288,7 @@ static bool try_script(const SweepRequest *r, Err *err) {
 }
 
 bool sweep_run(const SweepRequest *r, int *failed, Err *err) {
-    Sweep s = {.r = r, .lock = -1};
+    Sweep s = {.r = r, .lock = LOCK_NONE};
     *failed = 0;
     bool ok = plan_open(&s.plan, &r->plan, err) && try_script(r, err);
     if (ok && r->only > s.plan.grid.runs)
@@ -309,6 +302,6 @@ bool sweep_run(const SweepRequest *r, int *failed, Err *err) {
     }
     ok = ok && work(&s, failed, err);
     plan_close(&s.plan);
-    leave_dir(&s);
+    lock_release(&s.lock);
     return ok;
 }

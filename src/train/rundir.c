@@ -12,17 +12,15 @@
 #include "core/version.h"
 #include "io/json.h"
 #include "io/json_print.h"
-#include "io/lock.h"
 #include "train/config.h"
 
 bool rundir_name(RunDir *r, const char *dir, Err *err) {
-    *r = (RunDir){.lock = -1};
+    *r = (RunDir){.lock = LOCK_NONE};
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     return file_in(r->last, dir, "last.safetensors", err) &&
            file_in(r->best, dir, "best.safetensors", err) &&
            file_in(r->metrics, dir, "metrics.jsonl", err) &&
-           file_in(r->config, dir, "config.json", err) && file_in(r->env, dir, "env.json", err) &&
-           file_in(r->lock_file, dir, "lock", err);
+           file_in(r->config, dir, "config.json", err) && file_in(r->env, dir, "env.json", err);
 }
 
 bool rundir_try_room(const RunDir *r, size_t bytes, Err *err) {
@@ -41,15 +39,10 @@ bool rundir_try_room(const RunDir *r, size_t bytes, Err *err) {
 }
 
 bool rundir_open(RunDir *r, Err *err) {
-    if (!file_make_dirs(r->dir, err)) return false;
-    r->lock = file_lock(r->lock_file, r->dir, 0, err);
-    return r->lock >= 0;
+    return file_make_dirs(r->dir, err) && lock_take(&r->lock, r->dir, 0, err);
 }
 
-void rundir_close(RunDir *r) {
-    if (r->lock >= 0) close(r->lock);
-    r->lock = -1;
-}
+void rundir_close(RunDir *r) { lock_release(&r->lock); }
 
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err) {
     if (!file_exists(r->config)) return true;

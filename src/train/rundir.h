@@ -6,18 +6,19 @@
  *   events.out.tfevents.*   the same for TensorBoard, with train.tensorboard
  *   last.safetensors    the state to go on from (train/state.h)
  *   best.safetensors    the state that did best in validation
- *   lock                held by the process at work */
+ *   lock                held by the process at work (io/lock.h) */
 #ifndef TRAIN_RUNDIR_H
 #define TRAIN_RUNDIR_H
 
 #include <cjson/cJSON.h>
 
 #include "io/file.h"
+#include "io/lock.h"
 
 typedef struct RunDir {
     char dir[FILE_PATH_MAX], last[FILE_PATH_MAX], best[FILE_PATH_MAX], metrics[FILE_PATH_MAX];
-    char config[FILE_PATH_MAX], env[FILE_PATH_MAX], lock_file[FILE_PATH_MAX];
-    int lock;
+    char config[FILE_PATH_MAX], env[FILE_PATH_MAX];
+    DirLock lock;
 } RunDir;
 
 /* Only names (EX_CANTCREAT if too long). */

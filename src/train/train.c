@@ -442,7 +442,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
 }
 
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err) {
-    Trainer t = {.c = c, .r = r, .dir.lock = -1, .meter = {.file.fd = -1, .events.fd = -1}};
+    Trainer t = {.c = c, .r = r, .dir.lock = LOCK_NONE, .meter = {.file.fd = -1, .events.fd = -1}};
     *end = TRAIN_DONE;
     const bool ok = start(&t, end, err);
     log_progress_end();

@@ -21,3 +21,23 @@ check "the lock its holder alone" test "$(grep -c '^process [0-9]* on ' "$tmp/cl
 closed() { "$@" >&-; }
 expect 74 'standard output: ' "what cannot be printed" closed "$bin/cast_eval" "$tmp/closed"
 expect 74 'standard output: ' "nor the help" closed "$bin/cast_eval" --help
+
+# ---- somebody deletes the lock ----
+
+# Starts a run that goes on for hours, and waits until it has written metrics.
+start() { # start OUT COMMAND...
+    local out=$1
+    shift
+    "$@" --out "$out" train.steps=100000000 train.save_minutes=0.01 >"$tmp/log" 2>&1 &
+    pid=$!
+    until [ -s "$out/last.safetensors" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+}
+stop() {
+    kill -TERM $pid
+    wait $pid
+}
+start "$tmp/unlocked" "${train[@]}"
+rm "$tmp/unlocked/lock"
+expect 73 'unlocked: is in use by another process' "a run whose lock was deleted is in use" \
+    "${train[@]}" --out "$tmp/unlocked" train.steps=100000000 --stop-at 30
+stop
