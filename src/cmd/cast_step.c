@@ -194,7 +194,7 @@ static bool write_results(Step *s, const char *path, Err *err) {
     t[n++] = st_real_tensor("logits", s->logits, 2, (int64_t[]){s->batch.B, m->task.classes});
     t[n++] = st_real_tensor("loss", &loss, 1, (int64_t[]){1});
     n += traces_tensors(&s->traces, m, t + n, names + n);
-    bool ok = st_write(path, t, n, NULL, 0, err);
+    bool ok = st_write(path, KIND_TENSORS, t, n, NULL, 0, err);
     mem_free(t);
     mem_free(names);
     return ok;
@@ -204,7 +204,7 @@ static bool write_weights(const Model *m, const real *w, const char *path, Err *
     StTensor *t = mem_alloc((size_t)m->params.count, sizeof *t);
     char(*names)[96] = mem_alloc((size_t)m->params.count, sizeof *names);
     int n = params_tensors(&m->params, w, "", 0, t, names);
-    bool ok = st_write(path, t, n, NULL, 0, err);
+    bool ok = st_write(path, KIND_TENSORS, t, n, NULL, 0, err);
     mem_free(t);
     mem_free(names);
     return ok;
@@ -224,6 +224,12 @@ static bool init_weights(const Config *c, const Options *o, Err *err) {
     bool ok = write_weights(&c->model, w, o->weights_out, err);
     mem_free(w);
     return ok;
+}
+
+/* Told before anything is computed. */
+static bool may_write(const Options *o, Err *err) {
+    return (!o->out || kind_may_replace(o->out, KIND_TENSORS, err)) &&
+           (!o->weights_out || kind_may_replace(o->weights_out, KIND_TENSORS, err));
 }
 
 static bool run(const Config *c, const Options *o, Err *err) {
@@ -256,7 +262,7 @@ int main(int argc, char **argv) {
     Options o = {0};
     Config c = {0};
     stop_ignore_write_signals();
-    bool ok = parse(&o, argc, argv, &err);
+    bool ok = parse(&o, argc, argv, &err) && may_write(&o, &err);
     if (ok) {
         lanes_open(o.threads);
         gemm_open();

@@ -311,7 +311,15 @@ bool dataset_write(DatasetWriter *w, const char *path, Err *err) {
         {"format", FORMAT}, {"task", w->task},    {"split", w->split}, {"source", w->source},
         {"vocab", vocab},   {"classes", classes}, {"count", count},    {"hash", hash},
     };
-    return st_write(path, tensors, ntensors, meta, sizeof meta / sizeof *meta, err);
+    return st_write(path, KIND_DATASET, tensors, ntensors, meta, sizeof meta / sizeof *meta, err);
+}
+
+bool dataset_may_write(const char *dir, Err *err) {
+    char path[FILE_PATH_MAX];
+    for (int s = 0; s < SPLITS; s++)
+        if (!dataset_path(path, dir, s, err) || !kind_may_replace(path, KIND_DATASET, err))
+            return false;
+    return true;
 }
 
 bool dataset_write_splits(DatasetWriter *const w[SPLITS], const char *dir, Err *err) {

@@ -67,6 +67,8 @@ void dataset_add_example(DatasetWriter *w, int label, int first, int second);
 bool dataset_write(DatasetWriter *w, const char *path, Err *err);
 void dataset_writer_free(DatasetWriter *w);
 
+/* Whether the splits may be written into `dir`: what is there in their places are datasets. */
+bool dataset_may_write(const char *dir, Err *err);
 /* Writes the three splits into `dir`, which is made, all or nothing: train.safetensors is removed
  * first and written last, so that a directory that holds it holds all three of one preparation. */
 bool dataset_write_splits(DatasetWriter *const w[SPLITS], const char *dir, Err *err);

@@ -171,7 +171,7 @@ static bool write_row(AtomicFile *a, const Dataset *d, int example, Err *err) {
 
 static bool write_split(const Dataset *d, const char *path, Err *err) {
     AtomicFile a;
-    if (!atomic_open(&a, path, err)) return false;
+    if (!atomic_open(&a, path, KIND_LISTOPS, err)) return false;
     atomic_write(&a, header, strlen(header));
     atomic_write(&a, "\r\n", 2);
     for (int i = 0; i < d->examples; i++) {
@@ -180,6 +180,14 @@ static bool write_split(const Dataset *d, const char *path, Err *err) {
         return false;
     }
     return atomic_commit(&a, err);
+}
+
+bool listops_may_export(const char *to, Err *err) {
+    char path[FILE_PATH_MAX];
+    for (int s = 0; s < SPLITS; s++)
+        if (!dataset_file(path, to, files[s], err) || !kind_may_replace(path, KIND_LISTOPS, err))
+            return false;
+    return true;
 }
 
 bool listops_export(const char *dir, const char *to, Err *err) {

@@ -15,6 +15,8 @@
 bool listops_import(const Task *t, const TaskRequest *r, Err *err);
 bool listops_locate(char *place, const char *from);
 
+/* Whether they may be written into `to`: what is there in their places are such files. */
+bool listops_may_export(const char *to, Err *err);
 /* Writes the three files into `to` from the prepared splits in `dir`. */
 bool listops_export(const char *dir, const char *to, Err *err);
 

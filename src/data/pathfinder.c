@@ -112,7 +112,7 @@ static bool export_open(Export *e, int batch, Err *err) {
     snprintf(path, sizeof path, "%s/metadata", e->dir);
     if (!file_make_dirs(path, err)) return false;
     snprintf(path, sizeof path, "%s/metadata/%d.npy", e->dir, batch);
-    return atomic_open(&e->metadata, path, err);
+    return atomic_open(&e->metadata, path, KIND_PATHFINDER, err);
 }
 
 /* Image i of `total`, with the line of metadata that LRA's release has. */

@@ -75,12 +75,13 @@ static bool check_request(const Task *task, const TaskRequest *r, bool import, E
 }
 
 bool task_import(const Task *task, const TaskRequest *r, Err *err) {
-    return check_request(task, r, true, err) && task->import(task, r, err);
+    return check_request(task, r, true, err) && dataset_may_write(r->out, err) &&
+           task->import(task, r, err);
 }
 
 bool task_generate(const Task *task, const TaskRequest *r, Err *err) {
     TaskRequest full = *r;
-    if (!check_request(task, r, false, err)) return false;
+    if (!check_request(task, r, false, err) || !dataset_may_write(r->out, err)) return false;
     if (!full.train) full.train = task->official[SPLIT_TRAIN];
     if (!full.val) full.val = task->official[SPLIT_VAL];
     if (!full.test) full.test = task->official[SPLIT_TEST];

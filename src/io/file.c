@@ -93,19 +93,20 @@ static bool find_target(char target[FILE_PATH_MAX], const char *path, Err *err) 
     return !is_link || realpath(path, target) || cannot_create(path, err);
 }
 
-bool atomic_open(AtomicFile *a, const char *path, Err *err) {
+bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err) {
     a->f = NULL;
     a->why = 0;
-    if (!find_target(a->path, path, err)) return false;
+    a->unsynced = false;
+    if (!find_target(a->path, path, err) || !kind_may_replace(a->path, kind, err)) return false;
     snprintf(a->temp, sizeof a->temp, "%s" TEMP_MARK "%ld", a->path, (long)getpid());
     remove_leftovers(a->path);
     int fd = open(a->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) return cannot_create(a->temp, err);
+    if (fd < 0) return cannot_create(a->path, err);
     /* Where the file system has no locks this fails, and leftovers stay: nothing else is lost. */
     flock(fd, LOCK_EX | LOCK_NB);
     a->f = fdopen(fd, "wb");
     if (a->f) return true;
-    cannot_create(a->temp, err);
+    cannot_create(a->path, err);
     close(fd);
     unlink(a->temp);
     return false;
@@ -133,7 +134,7 @@ static int flush_and_close(AtomicFile *a) {
     if (failed && !why) why = EIO;
     /* A file system that claims more than it wrote. */
     if (!why && (fstat(fileno(a->f), &st) != 0 || st.st_size != ftello(a->f))) why = EIO;
-    if (!why && fsync(fileno(a->f)) != 0) why = errno;
+    if (!why && !a->unsynced && fsync(fileno(a->f)) != 0) why = errno;
     if (fclose(a->f) != 0 && !why) why = errno;
     a->f = NULL;
     return why;
@@ -168,7 +169,7 @@ bool atomic_commit(AtomicFile *a, Err *err) {
         unlink(a->temp);
         return write_failed(a->path, why, err);
     }
-    if (!sync_dir(a->path))
+    if (!a->unsynced && !sync_dir(a->path))
         return err_set(err, EX_IOERR, "%s: is written, but its directory cannot be synced: %s",
                        a->path, strerror(errno));
     return true;

@@ -8,21 +8,23 @@
 #include <stdio.h>
 
 #include "core/err.h"
+#include "io/kind.h"
 
 enum { FILE_PATH_MAX = 4096 };
 
 typedef struct AtomicFile {
     FILE *f;
-    int why; /* errno of the first atomic_write that failed */
+    int why;       /* errno of the first atomic_write that failed */
+    bool unsynced; /* set by the caller: one of thousands, which a loss of power may take */
     char path[FILE_PATH_MAX], temp[FILE_PATH_MAX + 32];
 } AtomicFile;
 
 /* Opens the temporary, <path>.tmp.<pid>, and removes those that dead processes left. Of a link it
- * is the file that it leads to; what is no file, a device say, is refused (EX_CANTCREAT). After
- * writes to a->f, commit checks that every byte reached the disk and renames (EX_IOERR; on failure
- * the temporary is removed and the old file is intact). abandon removes the temporary. After
- * either, a->f is NULL, and abandon does nothing. */
-bool atomic_open(AtomicFile *a, const char *path, Err *err);
+ * is the file that it leads to; what is no file, a device say, and a file of another kind are
+ * refused (EX_CANTCREAT). After writes to a->f, commit checks that every byte reached the disk and
+ * renames (EX_IOERR; on failure the temporary is removed and the old file is intact). abandon
+ * removes the temporary. After either, a->f is NULL, and abandon does nothing. */
+bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err);
 bool atomic_commit(AtomicFile *a, Err *err);
 void atomic_abandon(AtomicFile *a);
 /* For large data: fwrite to a->f, and commit can tell why it failed. */

@@ -96,7 +96,7 @@ char *json_text(const cJSON *value) {
 
 bool json_write(const cJSON *root, const char *path, Err *err) {
     AtomicFile a;
-    if (!atomic_open(&a, path, err)) return false;
+    if (!atomic_open(&a, path, KIND_JSON, err)) return false;
     json_print(a.f, root);
     return atomic_commit(&a, err);
 }

@@ -97,24 +97,23 @@ static int put_image(png_image *image, FILE *f, const unsigned char *pixels, int
     return errno ? errno : -1;
 }
 
-bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err) {
-    png_image image;
-    FILE *f = fopen(path, "wb");
-    if (!f) return file_fails(path, "be created", EX_CANTCREAT, err);
-    int why = put_image(&image, f, grey, width, height, PNG_FORMAT_GRAY);
-    if (fclose(f) != 0 && !why) why = errno;
-    if (!why) return true;
-    return err_set(err, EX_IOERR, "%s: cannot be written: %s", path,
-                   why > 0 ? strerror(why) : image.message);
-}
-
-bool png_rgb_write(const char *path, const unsigned char *rgb, int width, int height, Err *err) {
+static bool write_file(const char *path, const unsigned char *pixels, int width, int height,
+                       png_uint_32 format, bool unsynced, Err *err) {
     png_image image;
     AtomicFile a;
-    if (!atomic_open(&a, path, err)) return false;
-    const int why = put_image(&image, a.f, rgb, width, height, PNG_FORMAT_RGB);
+    if (!atomic_open(&a, path, KIND_PNG, err)) return false;
+    a.unsynced = unsynced;
+    const int why = put_image(&image, a.f, pixels, width, height, format);
     if (!why) return atomic_commit(&a, err);
     atomic_abandon(&a);
     return err_set(err, EX_IOERR, "%s: cannot be written: %s", path,
                    why > 0 ? strerror(why) : image.message);
+}
+
+bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err) {
+    return write_file(path, grey, width, height, PNG_FORMAT_GRAY, true, err);
+}
+
+bool png_rgb_write(const char *path, const unsigned char *rgb, int width, int height, Err *err) {
+    return write_file(path, rgb, width, height, PNG_FORMAT_RGB, false, err);
 }

@@ -16,10 +16,10 @@
 bool png_grey_decode(unsigned char *grey, int width, int height, const void *bytes, size_t size,
                      const char *name, Err *err);
 
-/* Writes a file that other programs read; not atomically (EX_CANTCREAT, EX_IOERR). */
+/* Writes a file, atomically (io/file.h), but without waiting for the disk: there may be 200,000. */
 bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err);
 
-/* The same in colour, rgb (height,width,3), and atomically (io/file.h). */
+/* The same in colour, rgb (height,width,3), and on the disk when it returns. */
 bool png_rgb_write(const char *path, const unsigned char *rgb, int width, int height, Err *err);
 
 #endif

@@ -364,12 +364,12 @@ static void print_header(FILE *h, const StTensor *const *order, int n, const StM
     while ((sizeof(uint64_t) + (size_t)ftell(h)) % DATA_ALIGN) fputc(' ', h);
 }
 
-bool st_write(const char *path, const StTensor *tensors, int ntensors, const StMeta *meta,
-              int nmeta, Err *err) {
+bool st_write(const char *path, FileKind kind, const StTensor *tensors, int ntensors,
+              const StMeta *meta, int nmeta, Err *err) {
     char *header = NULL;
     size_t size = 0;
     AtomicFile a;
-    if (!atomic_open(&a, path, err)) return false;
+    if (!atomic_open(&a, path, kind, err)) return false;
     const StTensor **order = layout(tensors, ntensors);
     FILE *h = text_stream(&header, &size);
     print_header(h, order, ntensors, meta, nmeta);

@@ -74,11 +74,12 @@ const StTensor *st_want(const StFile *f, const char *name, Dtype dtype, int ndim
 /* Copies a F32 or F64 tensor of exactly `n` elements into reals. */
 bool st_reals(const StFile *f, const char *name, real *out, size_t n, Err *err);
 
-/* Writes atomically. Tensors are laid out in the reference's order (descending alignment, then
- * name); the header begins with '{' and is padded so that data starts at a multiple of 64. A
- * "crc32" over the data (eight hexadecimal digits) is added to the metadata. Names are unique. */
-bool st_write(const char *path, const StTensor *tensors, int ntensors, const StMeta *meta,
-              int nmeta, Err *err);
+/* Writes atomically, in the place of nothing but a file of that kind. Tensors are laid out in the
+ * reference's order (descending alignment, then name); the header begins with '{' and is padded so
+ * that data starts at a multiple of 64. A "crc32" over the data (eight hexadecimal digits) is added
+ * to the metadata. Names are unique. */
+bool st_write(const char *path, FileKind kind, const StTensor *tensors, int ntensors,
+              const StMeta *meta, int nmeta, Err *err);
 
 size_t dtype_size(Dtype t);
 const char *dtype_name(Dtype t);

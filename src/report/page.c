@@ -326,7 +326,7 @@ static void write_page(FILE *f, const Page *p) {
 
 bool page_write(const Page *p, const char *path, Err *err) {
     AtomicFile a;
-    if (!atomic_open(&a, path, err)) return false;
+    if (!atomic_open(&a, path, KIND_HTML, err)) return false;
     write_page(a.f, p);
     return atomic_commit(&a, err);
 }

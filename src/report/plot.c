@@ -149,7 +149,7 @@ static bool draw(Plot *p, Terminal terminal, Picture *picture, Err *err) {
 static bool keep_script(Plot *p, const char *path, Err *err) {
     AtomicFile a;
     char *name = text_format("%s.gnuplot", path);
-    bool ok = atomic_open(&a, name, err);
+    bool ok = atomic_open(&a, name, KIND_GNUPLOT, err);
     if (ok) {
         fflush(p->f);
         print_terminal(a.f, p, text_ends(path, ".png") ? PNG_FILE : SVG_FILE);
@@ -166,8 +166,9 @@ bool plot_write(Plot *p, const char *path, bool keep, Err *err) {
     AtomicFile a;
     Picture picture;
     if (keep && !keep_script(p, path, err)) return false;
-    if (!atomic_open(&a, path, err)) return false;
-    if (draw(p, text_ends(path, ".png") ? PNG_FILE : SVG_FILE, &picture, err)) {
+    const bool png = text_ends(path, ".png");
+    if (!atomic_open(&a, path, png ? KIND_PNG : KIND_SVG, err)) return false;
+    if (draw(p, png ? PNG_FILE : SVG_FILE, &picture, err)) {
         atomic_write(&a, picture.data, picture.size);
         mem_free(picture.data);
         return atomic_commit(&a, err);

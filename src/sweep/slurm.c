@@ -99,7 +99,7 @@ bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, int thre
     if (n < 0 || !getcwd(here, sizeof here))
         return err_set(err, EX_OSERR, "the program's own place is not known: %s", strerror(errno));
     program[n] = '\0';
-    if (!atomic_open(&a, path, err)) return false;
+    if (!atomic_open(&a, path, KIND_SCRIPT, err)) return false;
     print_directives(a.f, p, threads, here);
     print_task(a.f, r, threads, here, program);
     fchmod(fileno(a.f), 0755);

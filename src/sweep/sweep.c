@@ -282,7 +282,7 @@ static bool script_goes_inside(const SweepRequest *r) {
 static bool try_script(const SweepRequest *r, Err *err) {
     AtomicFile a;
     if (!r->slurm || r->dry_run || script_goes_inside(r)) return true;
-    if (!atomic_open(&a, r->slurm, err)) return false;
+    if (!atomic_open(&a, r->slurm, KIND_SCRIPT, err)) return false;
     atomic_abandon(&a);
     return true;
 }

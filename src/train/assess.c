@@ -55,7 +55,7 @@ static bool open_csv(Collector *c, const char *path, Err *err) {
     if (!path) return true;
     if (file_same(path, c->t->checkpoint))
         return err_set(err, EX_USAGE, "--predict: %s is the checkpoint itself", path);
-    if (!atomic_open(&c->csv, path, err)) return false;
+    if (!atomic_open(&c->csv, path, KIND_PREDICTIONS, err)) return false;
     fputs("index,label,predicted", c->csv.f);
     for (int k = 0; k < c->a->K; k++) fprintf(c->csv.f, ",p%d", k);
     fputc('\n', c->csv.f);

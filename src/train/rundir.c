@@ -27,7 +27,7 @@ bool rundir_try_room(const RunDir *r, size_t bytes, Err *err) {
     static const char zeros[1 << 16];
     char size[32];
     AtomicFile a;
-    if (!atomic_open(&a, r->last, err)) return false;
+    if (!atomic_open(&a, r->last, KIND_ANY, err)) return false;
     for (size_t done = 0; done < bytes && !a.why; done += sizeof zeros)
         atomic_write(&a, zeros, bytes - done < sizeof zeros ? bytes - done : sizeof zeros);
     int why = a.why;

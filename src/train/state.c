@@ -45,7 +45,7 @@ bool state_save(const State *s, const cJSON *config, const char *path, Err *err)
                            (const char *)s + small[i].offset);
     char *text = cJSON_PrintUnformatted(config);
     const StMeta meta[] = {{"format", FORMAT}, {"config", text}};
-    bool ok = st_write(path, t, n, meta, sizeof meta / sizeof *meta, err);
+    bool ok = st_write(path, KIND_CHECKPOINT, t, n, meta, sizeof meta / sizeof *meta, err);
     cJSON_free(text);
     mem_free(t);
     mem_free(names);

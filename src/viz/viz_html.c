@@ -147,7 +147,7 @@ static void put_page(FILE *f, const Viz *v) {
 
 bool viz_html(const Viz *v, const char *path, Err *err) {
     AtomicFile a;
-    if (!atomic_open(&a, path, err)) return false;
+    if (!atomic_open(&a, path, KIND_HTML, err)) return false;
     put_page(a.f, v);
     return atomic_commit(&a, err);
 }

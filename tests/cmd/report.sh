@@ -92,7 +92,7 @@ cat >"$tmp/bin/gnuplot" <<'END'
 while IFS= read -r line; do
     case $line in
     *fail*) echo 'line 1: it fails' >&2; exit 1 ;;
-    *pngcairo*) end='IEND\256B`\202' ;;
+    *pngcairo*) printf '\211PNG\r\n\032\n' && end='IEND\256B`\202' ;;
     esac
 done
 printf '<?xml version="1.0"?><svg id="a"><title>Gnuplot</title><path stroke="rgb(0,0,0)"/><use href='"'#a'"'/>'

@@ -66,7 +66,8 @@ static const char *write_parts(const Parts *p) {
         if (values[i]) meta[n++] = (StMeta){keys[i], values[i]};
     Err err;
     const char *path = scratch("parts.safetensors");
-    if (!st_write(path, t, p->paired ? 4 : 3, meta, n, &err)) fail_msg("%s", err.text);
+    if (!st_write(path, KIND_DATASET, t, p->paired ? 4 : 3, meta, n, &err))
+        fail_msg("%s", err.text);
     return path;
 }
 

@@ -25,7 +25,7 @@ static void write_again(const StFile *f) {
     int n = 0;
     for (int i = 0; i < f->nmeta; i++)
         if (strcmp(f->meta[i].key, "crc32") != 0) meta[n++] = f->meta[i]; /* the writer adds it */
-    REQUIRE(st_write(path, f->tensors, f->ntensors, meta, n, &err), "%s", err.text);
+    REQUIRE(st_write(path, KIND_ANY, f->tensors, f->ntensors, meta, n, &err), "%s", err.text);
     REQUIRE(st_open(&g, path, &err) && st_check_crc(&g, &err), "%s", err.text);
     REQUIRE(g.ntensors == f->ntensors && g.nmeta == n + 1, "%d tensors", g.ntensors);
     for (int i = 0; i < f->ntensors; i++) {

@@ -17,7 +17,7 @@
 
 static bool write_text(const char *path, const char *text, Err *err) {
     AtomicFile a;
-    if (!atomic_open(&a, path, err)) return false;
+    if (!atomic_open(&a, path, KIND_ANY, err)) return false;
     fputs(text, a.f);
     return atomic_commit(&a, err);
 }
@@ -60,7 +60,7 @@ static void nothing_before_commit(void **state) {
     AtomicFile a;
     const char *path = scratch("late");
     int before = text_count(scratch_dir);
-    assert_true(atomic_open(&a, path, &err));
+    assert_true(atomic_open(&a, path, KIND_ANY, &err));
     fputs("half", a.f);
     fflush(a.f);
     assert_false(file_exists(path));
@@ -86,7 +86,7 @@ static char large[300000];
 
 static bool write_large(const char *path, Err *err) {
     AtomicFile a;
-    if (!atomic_open(&a, path, err)) return false;
+    if (!atomic_open(&a, path, KIND_ANY, err)) return false;
     atomic_write(&a, large, sizeof large);
     atomic_write(&a, large, sizeof large);
     return atomic_commit(&a, err);
@@ -95,7 +95,7 @@ static bool write_large(const char *path, Err *err) {
 /* Without atomic_write the reason is lost, but not the failure. */
 static bool write_large_by_stdio(const char *path, Err *err) {
     AtomicFile a;
-    if (!atomic_open(&a, path, err)) return false;
+    if (!atomic_open(&a, path, KIND_ANY, err)) return false;
     fwrite(large, 1, sizeof large, a.f);
     return atomic_commit(&a, err);
 }
@@ -139,7 +139,7 @@ static void removes_what_the_dead_left(void **state) {
     scratch_write("y.json.tmp.123456", "half", 4);
     int held = open(scratch_write("x.json.tmp.77", "live", 4), O_RDONLY);
     assert_int_equal(flock(held, LOCK_EX), 0);
-    assert_true(atomic_open(&a, path, &err));
+    assert_true(atomic_open(&a, path, KIND_ANY, &err));
     assert_false(file_exists(scratch("x.json.tmp.123456")));
     assert_true(file_exists(scratch("x.json.tmp.notes")));
     assert_true(file_exists(scratch("y.json.tmp.123456")));
@@ -208,7 +208,7 @@ static void rename_fails(void **state) {
     Err err;
     AtomicFile a;
     const char *path = scratch("turned");
-    assert_true(atomic_open(&a, path, &err));
+    assert_true(atomic_open(&a, path, KIND_ANY, &err));
     scratch_mkdir("turned");
     int before = text_count(scratch_dir);
     assert_false(atomic_commit(&a, &err));

@@ -106,9 +106,9 @@ static void test_written(void **state) {
     free(data);
     assert_false(png_grey_write(scratch("no/where.png"), grey, WIDTH, HEIGHT, &err));
     assert_int_equal(err.code, EX_CANTCREAT);
-    if (access("/dev/full", W_OK) != 0) return;
-    assert_false(png_grey_write("/dev/full", grey, WIDTH, HEIGHT, &err));
-    assert_int_equal(err.code, EX_IOERR);
+    assert_false(
+        png_grey_write(scratch_write("theirs", "no picture", 10), grey, WIDTH, HEIGHT, &err));
+    assert_int_equal(err.code, EX_CANTCREAT);
 }
 
 /* The colours of a header, and no file where it cannot be whole. */

@@ -32,7 +32,7 @@ static const StMeta sample_meta[] = {{"task", "image"}, {"note", "a \"quote\""}}
 static const char *write_samples(const char *name) {
     Err err;
     const char *path = scratch(name);
-    if (!st_write(path, samples, SAMPLES, sample_meta, 2, &err)) fail_msg("%s", err.text);
+    if (!st_write(path, KIND_ANY, samples, SAMPLES, sample_meta, 2, &err)) fail_msg("%s", err.text);
     return path;
 }
 
@@ -68,7 +68,7 @@ static void nothing_to_write(void **state) {
     StFile f;
     Err err;
     const char *path = scratch("nothing");
-    assert_true(st_write(path, NULL, 0, NULL, 0, &err));
+    assert_true(st_write(path, KIND_ANY, NULL, 0, NULL, 0, &err));
     assert_true(st_open(&f, path, &err));
     assert_int_equal(f.ntensors, 0);
     assert_true(st_check_crc(&f, &err));
@@ -85,7 +85,7 @@ static void header_too_large_to_read(void **state) {
     const StMeta meta = {"note", value};
     const char *path = write_samples("large");
     int before = text_count(scratch_dir);
-    assert_false(st_write(path, samples, SAMPLES, &meta, 1, &err));
+    assert_false(st_write(path, KIND_ANY, samples, SAMPLES, &meta, 1, &err));
     assert_int_equal(err.code, EX_IOERR);
     assert_int_equal(text_count(scratch_dir), before);
     free(value);
@@ -218,7 +218,7 @@ static void full_disk_keeps_the_old(void **state) {
     for (rlim_t limit = 0; limit < sizeof zeros; limit += 10000) {
         small = (struct rlimit){.rlim_cur = limit, .rlim_max = saved.rlim_max};
         setrlimit(RLIMIT_FSIZE, &small);
-        bool ok = st_write(path, &large, 1, NULL, 0, &err);
+        bool ok = st_write(path, KIND_ANY, &large, 1, NULL, 0, &err);
         setrlimit(RLIMIT_FSIZE, &saved);
         assert_false(ok);
         assert_int_equal(err.code, EX_IOERR);

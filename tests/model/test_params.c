@@ -34,7 +34,7 @@ static const char *file_with(const Params *p, real *w, int count) {
     const char *path = scratch("weights.safetensors");
     params_init(p, w, SEED + 1);
     params_tensors(p, w, "", 0, t, names);
-    if (!st_write(path, t, count, NULL, 0, &err)) fail_msg("%s", err.text);
+    if (!st_write(path, KIND_TENSORS, t, count, NULL, 0, &err)) fail_msg("%s", err.text);
     return path;
 }
 
