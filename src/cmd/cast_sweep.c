@@ -14,7 +14,8 @@
 static const Option options[] = {
     {"seeds", OPTION_TEXT, AT(plan.seeds), "LIST",
      "train.seed: 1..5 or 1,3,9; every combination once for the first seed, then for the next"},
-    {"out", OPTION_TEXT, AT(plan.dir), "DIR", "where the runs' directories are made"},
+    {"out", OPTION_TEXT, AT(plan.dir), "DIR",
+     "where the runs' directories are made: new, empty, or of runs and sweeps alone"},
     {"threads", OPTION_INT, AT(threads), "N",
      "changes the speed, not a bit [OMP_NUM_THREADS, else the physical cores]", 1,
      OPTION_MOST_THREADS},

@@ -23,7 +23,7 @@ enum { MOST_UPDATES = 2000000000 };
 #define AT(field) offsetof(Options, field)
 static const Option options[] = {
     {"out", OPTION_TEXT, AT(out), "DIR",
-     "the run's directory [runs/<CONFIG's name>[-<hash of key=value ...>]]"},
+     "the run's directory: new, empty or a run's [runs/<CONFIG's name>[-<hash of key=value ...>]]"},
     {"threads", OPTION_INT, AT(threads), "N",
      "changes the speed, not a bit [OMP_NUM_THREADS, else the physical cores]", 1,
      OPTION_MOST_THREADS},

@@ -28,7 +28,7 @@ static const char *split(const char *path, char dir[FILE_PATH_MAX]) {
     return slash ? slash + 1 : path;
 }
 
-static bool is_temp_of(const char *name, const char *base) {
+bool atomic_is_temp(const char *name, const char *base) {
     size_t n = strlen(base), mark = strlen(TEMP_MARK);
     if (strncmp(name, base, n) != 0 || strncmp(name + n, TEMP_MARK, mark) != 0) return false;
     const char *pid = name + n + mark;
@@ -43,7 +43,7 @@ static void remove_leftovers(const char *path) {
     DIR *d = opendir(dir);
     if (!d) return;
     for (struct dirent *e; (e = readdir(d));) {
-        if (!is_temp_of(e->d_name, base)) continue;
+        if (!atomic_is_temp(e->d_name, base)) continue;
         int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0) continue;
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlinkat(dirfd(d), e->d_name, 0);
@@ -255,6 +255,23 @@ void file_list_free(FileList *names) {
     for (int i = 0; i < names->n; i++) mem_free(names->name[i]);
     mem_free(names->name);
     *names = (FileList){0};
+}
+
+bool file_holds_ours(const char *dir, FileOurs *ours, const char *whose, Err *err) {
+    FileList list;
+    struct stat st;
+    bool ok = true;
+    file_list(&list, dir, "", "");
+    for (int i = 0; ok && i < list.n; i++) {
+        const char *path = list.name[i], *name = strrchr(path, '/') + 1;
+        ok = ours(path, name) || (stat(path, &st) == 0 && is_printed_to(&st)) ||
+             err_set(err, EX_CANTCREAT,
+                     "%s: holds %s, and is neither empty nor %s: nothing is written there. Use "
+                     "another --out, or move away what it holds",
+                     dir, name, whose);
+    }
+    file_list_free(&list);
+    return ok;
 }
 
 static bool map_fd(FileMap *m, int fd, const char *path, Err *err) {

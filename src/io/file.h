@@ -27,6 +27,8 @@ typedef struct AtomicFile {
 bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err);
 bool atomic_commit(AtomicFile *a, Err *err);
 void atomic_abandon(AtomicFile *a);
+/* Whether `name` is that of a temporary of `base`. */
+bool atomic_is_temp(const char *name, const char *base);
 /* For large data: fwrite to a->f, and commit can tell why it failed. */
 void atomic_write(AtomicFile *a, const void *data, size_t size);
 
@@ -57,6 +59,12 @@ typedef struct FileList {
 } FileList;
 void file_list(FileList *names, const char *dir, const char *start, const char *end);
 void file_list_free(FileList *names);
+
+/* Whether `dir` is missing, or holds nothing but names that are `ours`, names that begin with a
+ * dot, and what this program's messages go to. EX_CANTCREAT names something else in it, and says
+ * that it is not `whose` ("a run's"). */
+typedef bool FileOurs(const char *path, const char *name);
+bool file_holds_ours(const char *dir, FileOurs *ours, const char *whose, Err *err);
 
 /* At the end of a file that is open for reading and writing, by a single write where the system
  * can: all or nothing, what a failed write left behind is cut off again. False and errno. */

@@ -25,7 +25,7 @@ typedef struct Kind {
 
 static const Kind kinds[] = {
     [KIND_JSON] = {"JSON object", {"{"}},
-    [KIND_CHECKPOINT] = {"checkpoint", .safetensors = true, .lacks = {"\"cast-dataset-"}},
+    [KIND_CHECKPOINT] = {"checkpoint", .safetensors = true, .has = "\"cast-checkpoint-"},
     [KIND_DATASET] = {"dataset", .safetensors = true, .has = "\"offsets\"",
                       .lacks = {"\"cast-checkpoint-"}},
     [KIND_TENSORS] = {"file of tensors alone", .safetensors = true,

@@ -1,5 +1,6 @@
 #include "io/metrics.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,7 +24,12 @@ static bool end_torn_line(int fd) {
 bool metrics_open(Metrics *m, const char *path, Err *err) {
     struct stat st;
     *m = (Metrics){.fd = -1};
-    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
+    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == ELOOP)
+        return err_set(err, EX_CANTCREAT,
+                       "%s: is a link, which is not followed: lines would go to the end of another "
+                       "file. Put that in its place, or use another --out",
+                       path);
     if (fd < 0) return file_fails(path, "be written", EX_CANTCREAT, err);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(fd);

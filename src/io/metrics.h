@@ -21,7 +21,8 @@ typedef struct Metrics {
     size_t size;
 } Metrics;
 
-/* Creates the file (EX_CANTCREAT), or appends: a last line torn by a crash is first ended. */
+/* Creates the file (EX_CANTCREAT), or appends: a last line torn by a crash is first ended. Follows
+ * no link. */
 bool metrics_open(Metrics *m, const char *path, Err *err);
 void metrics_close(Metrics *m);
 

@@ -30,12 +30,24 @@ static bool check_name(const Plan *p, Err *err) {
            err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", p->dir);
 }
 
-static bool check_no_run(const Plan *p, Err *err) {
-    return !run_is_there(p->dir) ||
-           err_set(err, EX_CANTCREAT,
-                   "%s: is the directory of a run; a sweep has one directory a run: use another "
-                   "--out",
-                   p->dir);
+/* What may be in the directory of a first sweep: what was left of one that was ended at its start,
+ * and directories of runs, which it may take for its own, or of other sweeps. */
+static bool is_of_sweep(const char *path, const char *name) {
+    char inner[FILE_PATH_MAX];
+    Err ignored;
+    return !strcmp(name, "lock") || atomic_is_temp(name, "sweep.json") ||
+           (file_in(inner, path, "config.json", &ignored) && file_exists(inner)) ||
+           (file_in(inner, path, "sweep.json", &ignored) && file_exists(inner));
+}
+
+static bool check_place(const Plan *p, Err *err) {
+    if (run_is_there(p->dir))
+        return err_set(err, EX_CANTCREAT,
+                       "%s: is the directory of a run, as it holds a config.json; a sweep has one "
+                       "directory a run: use another --out",
+                       p->dir);
+    return json_at(p->record, "base") ||
+           file_holds_ours(p->dir, is_of_sweep, "a sweep's directory", err);
 }
 
 /* ---- runs that are there ---- */
@@ -387,7 +399,7 @@ bool plan_open(Plan *p, const PlanRequest *r, Err *err) {
     if (!grid_open(&p->grid, r->lists, r->nlists, r->seeds, err)) return false;
     p->runs = mem_alloc((size_t)p->grid.runs, sizeof *p->runs);
     cJSON *base = NULL;
-    if (check_name(p, err) && read_record(p, err) && check_no_run(p, err) &&
+    if (check_name(p, err) && read_record(p, err) && check_place(p, err) &&
         (base = find_base(p, err)) && same_base(p, base, err) && check_runs(p, err)) {
         extend_record(p, base);
         return true;

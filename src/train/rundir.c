@@ -38,6 +38,26 @@ bool rundir_try_room(const RunDir *r, size_t bytes, Err *err) {
                    format_bytes(size, sizeof size, (double)bytes), strerror(why));
 }
 
+static bool has_environment(const RunDir *r) {
+    Err ignored;
+    cJSON *env = file_exists(r->env) ? json_read(r->env, &ignored) : NULL;
+    const bool ours = json_string(env, "command") && json_string(env, "version") &&
+                      json_string(env, "build") && json_string(env, "numbers");
+    cJSON_Delete(env);
+    return ours;
+}
+
+/* What a start may leave that was ended before it had written env.json. */
+static bool is_of_start(const char *path, const char *name) {
+    return !strcmp(name, "lock") || atomic_is_temp(name, "env.json") ||
+           atomic_is_temp(name, "config.json");
+}
+
+bool rundir_check(const RunDir *r, Err *err) {
+    return has_environment(r) || (kind_is(r->last, KIND_CHECKPOINT) && !file_exists(r->config)) ||
+           file_holds_ours(r->dir, is_of_start, "a run's directory", err);
+}
+
 bool rundir_open(RunDir *r, Err *err) {
     return file_make_dirs(r->dir, err) && lock_take(&r->lock, r->dir, 0, err);
 }
@@ -75,7 +95,7 @@ static cJSON *environment(const char *command) {
 
 bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, Err *err) {
     cJSON *env = environment(command);
-    bool ok = json_write(config, r->config, err) && json_write(env, r->env, err);
+    bool ok = json_write(env, r->env, err) && json_write(config, r->config, err);
     cJSON_Delete(env);
     return ok;
 }

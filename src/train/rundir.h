@@ -24,6 +24,11 @@ typedef struct RunDir {
 /* Only names (EX_CANTCREAT if too long). */
 bool rundir_name(RunDir *r, const char *dir, Err *err);
 
+/* Whether the directory is missing, empty or a run's (EX_CANTCREAT): files of the user's have the
+ * names of ours. A run's has an env.json, which is written first, or what is left of a start that
+ * was ended before; one that was copied without it has a checkpoint and no config.json. */
+bool rundir_check(const RunDir *r, Err *err);
+
 /* Makes the directory and locks it (EX_CANTCREAT). */
 bool rundir_open(RunDir *r, Err *err);
 void rundir_close(RunDir *r);
@@ -35,7 +40,7 @@ bool rundir_try_room(const RunDir *r, size_t bytes, Err *err);
 /* Whether the directory's config.json, if there is one, is of the same run (EX_CONFIG). */
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err);
 
-/* Writes config.json and env.json. */
+/* Writes env.json, by which the directory is known as a run's, then config.json. */
 bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, Err *err);
 
 #endif

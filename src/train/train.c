@@ -384,7 +384,9 @@ static bool describe(const Trainer *t, Err *err) {
  * that was begun is when it goes on: till then its directory tells what it was. */
 static bool open_dir(Trainer *t, Err *err) {
     const bool dry = t->r->dry_run;
-    if (!rundir_name(&t->dir, t->r->dir, err) || (!dry && !rundir_open(&t->dir, err))) return false;
+    if (!rundir_name(&t->dir, t->r->dir, err) || !rundir_check(&t->dir, err) ||
+        (!dry && !rundir_open(&t->dir, err)))
+        return false;
     t->goes_on = file_exists(t->dir.last);
     t->begun = t->goes_on || !file_is_empty(t->dir.metrics);
     if (t->begun && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;

@@ -28,17 +28,18 @@ keeps() { # keeps DIR PATTERN NAME COMMAND...
 
 # ---- outputs in the place of files of another kind ----
 
+for victim in sweep predict show; do cp "$tmp/tiny.json" "$tmp/$victim.json"; done
 step=("$bin/cast_step" "$tmp/tiny.json" --threads 1)
 "${step[@]}" --init 1 --weights-out "$tmp/w" >"$tmp/out" 2>&1
 run=$tmp/run
 keeps "$tmp" 'metrics.jsonl: is there and is no HTML page' "a page over metrics" \
     "$bin/cast_report" "$run" --html "$run/metrics.jsonl"
-keeps "$tmp" 'tiny.json: is there and is no table of predictions' "predictions over a config" \
-    "$bin/cast_eval" "$run" --predict "$tmp/tiny.json"
+keeps "$tmp" 'predict.json: is there and is no table of predictions' "predictions over a config" \
+    "$bin/cast_eval" "$run" --predict "$tmp/predict.json"
 keeps "$tmp" 'last.safetensors: is there and is no table' "predictions over a checkpoint" \
     "$bin/cast_eval" "$run" --predict "$run/last.safetensors"
-keeps "$tmp" 'tiny.json: is there and is no script' "a job script over the sweep's config" \
-    "$bin/cast_sweep" "$tmp/tiny.json" --seeds 1..2 --out "$tmp/sweep" --slurm "$tmp/tiny.json"
+keeps "$tmp" 'sweep.json: is there and is no script' "a job script over the sweep's config" \
+    "$bin/cast_sweep" "$tmp/sweep.json" --seeds 1..2 --out "$tmp/sweep" --slurm "$tmp/sweep.json"
 check "makes no sweep" test ! -e "$tmp/sweep"
 keeps "$tmp" 'last.safetensors: is there and is no file of tensors' "weights over a checkpoint" \
     "${step[@]}" --init 1 --weights-out "$run/last.safetensors"
@@ -56,8 +57,8 @@ echo '<p>notes' >"$run/viz-1.html"
 expect 73 'viz-1.html: is there and is no HTML page' "a page of clusters over notes" "$bin/cast_viz" "$run" --index 1
 check "which stay" grep -qx '<p>notes' "$run/viz-1.html"
 "$bin/cast_data" generate pathfinder --train 8 --val 2 --test 2 --out "$tmp/paths" >"$tmp/out" 2>&1
-keeps "$tmp" 'tiny.json: is there and is no PNG' "a picture over a config" \
-    "$bin/cast_data" show "$tmp/paths" --index 1 --png "$tmp/tiny.json"
+keeps "$tmp" 'show.json: is there and is no PNG' "a picture over a config" \
+    "$bin/cast_data" show "$tmp/paths" --index 1 --png "$tmp/show.json"
 mkdir "$tmp/tsv"
 echo 'my own table' >"$tmp/tsv/basic_val.tsv"
 keeps "$tmp/tsv" 'basic_val.tsv: is there and is no table of ListOps' "LRA's files over another" \
@@ -76,3 +77,90 @@ for turn in "to where nothing is" "over their own"; do
 done
 : >"$tmp/empty"
 check "a page over a file without a byte" "$bin/cast_report" "$run" --html "$tmp/empty"
+
+# ---- directories that hold files of the user's ----
+
+# A directory exp with a file of that name and content, whose config is asked to train into it.
+refuses() { # refuses FILE NAME [WORD...]: WORDs are its content
+    local file=$1 name=$2
+    rm -rf "$tmp/exp"
+    mkdir -p "$tmp/exp/$(dirname "$file")"
+    cp "$tmp/tiny.json" "$tmp/exp/zconfig.json"
+    echo "${@:3}" >"$tmp/exp/$file"
+    keeps "$tmp/exp" "exp: holds .*, and is neither empty nor a run's directory" "a run: $name" \
+        "$bin/cast_train" "$tmp/exp/zconfig.json" --out "$tmp/exp"
+    keeps "$tmp/exp" "exp: holds .*, and is neither empty nor a run's" "its dry run" "${train[@]}" --out "$tmp/exp" --dry-run
+    keeps "$tmp/exp" 'exp: (holds .*, and is neither empty nor a sweep|is the directory of a run)' "a sweep: $name" \
+        "$bin/cast_sweep" "$tmp/exp/zconfig.json" --seeds 1..2 --out "$tmp/exp"
+}
+refuses zconfig.json "beside its config" "$(cat "$tmp/tiny.json")"
+refuses notes.txt "beside notes" "mine"
+refuses lock "beside a lock that is none" "door"
+refuses config.json "beside a config.json" '{ "mine": 1 }'
+refuses env.json "beside an env.json" '{ "version": "7" }'
+refuses metrics.jsonl "beside metrics" '{ "kind": "mine" }'
+refuses best.safetensors "beside weights" 'mine'
+refuses deep/file "beside a folder" 'mine'
+refuses events.out.tfevents.1700000000.host.7 "beside another program's curves"
+rm -rf "$tmp/exp"
+mkdir "$tmp/exp"
+cp "$tmp/tiny.json" "$tmp/exp/config.json"
+keeps "$tmp/exp" 'exp: holds config.json, and is neither empty nor' "a run: over its config" \
+    "$bin/cast_train" "$tmp/exp/config.json" --out "$tmp/exp"
+mkdir "$tmp/lock"
+echo 'do not enter' >"$tmp/lock/lock"
+keeps "$tmp/lock" 'lock/lock: is there and is no lock of these programs' "a lock that is none, alone" \
+    "${train[@]}" --out "$tmp/lock"
+keeps "$tmp/lock" 'lock/lock: is there and is no lock of these programs' "of a sweep too" \
+    "$bin/cast_sweep" "$tmp/tiny.json" --seeds 1..2 --out "$tmp/lock"
+
+for name in lock metrics.jsonl; do
+    cp -r "$tmp/run" "$tmp/linked"
+    mkdir -p "$tmp/target"
+    echo '{"mine": 1}' >"$tmp/target/$name"
+    ln -sf "../target/$name" "$tmp/linked/$name"
+    keeps "$tmp/target" "linked/$name: .*is a link" "a $name that is a link" \
+        "${train[@]}" train.steps=21 --out "$tmp/linked"
+    rm -rf "$tmp/linked"
+done
+
+# ---- directories that a run or a sweep may have ----
+
+# What a start that was killed leaves, moment by moment; by 0.1.0 config.json came first.
+begins() { # begins NAME FILE...
+    local name=$1 file
+    rm -rf "$tmp/begun"
+    mkdir "$tmp/begun"
+    for file in "${@:2}"; do
+        case $file in
+        lock) echo 'process 12345 on h' >"$tmp/begun/lock" ;;
+        *.tmp.*) echo '{ "half' >"$tmp/begun/$file" ;;
+        *) cp "$tmp/run/$file" "$tmp/begun/$file" ;;
+        esac
+    done
+    expect 0 'test accuracy of last' "$name" "${train[@]}" --out "$tmp/begun"
+    check "and nothing is left over" test -z "$(find "$tmp/begun" -name '*.tmp.*')"
+}
+begins "an empty directory"
+begins "killed with the lock" lock
+begins "in env.json" lock env.json.tmp.12345
+begins "in config.json" lock env.json config.json.tmp.12345
+begins "behind it" lock env.json config.json last.safetensors.tmp.12345
+begins "0.1.0: in config.json" lock config.json.tmp.12345
+begins "0.1.0: behind env.json" lock config.json env.json
+begins "a run without its lock" env.json config.json metrics.jsonl last.safetensors best.safetensors
+begins "checkpoints alone" last.safetensors best.safetensors
+cp -r "$tmp/run" "$tmp/more"
+touch "$tmp/more/notes.txt" "$tmp/more/events.out.tfevents.1700000000.host.7"
+expect 0 'resuming at update 20' "a run with files beside" "${train[@]}" --out "$tmp/more"
+mkdir "$tmp/own-log"
+"${train[@]}" --out "$tmp/own-log" >"$tmp/own-log/log" 2>&1
+result $? "a directory that holds this run's log" "$tmp/own-log/log"
+mkdir "$tmp/runs"
+cp -r "$tmp/run" "$tmp/runs/one"
+cp -r "$tmp/sweep" "$tmp/runs/two"
+touch "$tmp/runs/.hidden" "$tmp/runs/sweep.json.tmp.12345"
+expect 0 '2 runs' "a sweep beside runs and sweeps" \
+    "$bin/cast_sweep" "$tmp/tiny.json" --seeds 1..2 --out "$tmp/runs" --slurm "$tmp/job2.sh"
+touch "$tmp/runs/notes.txt"
+expect 0 '2 runs' "which it then is, with notes" "$bin/cast_sweep" "$tmp/tiny.json" --seeds 1..2 --out "$tmp/runs" --dry-run
