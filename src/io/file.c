@@ -228,7 +228,12 @@ bool file_make_dirs(const char *path, Err *err) {
         if (path[i] != '/' && path[i] != '\0') continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (file_is_dir(part) || mkdir(part, 0777) == 0) continue;
+        if (file_is_dir(part)) continue;
+        if (mkdir(part, 0777) == 0) {
+            /* Or a loss of power takes it, with all that was synced in it. */
+            if (sync_dir(part) || errno == EACCES) continue;
+            return file_fails(part, "be synced", EX_IOERR, err);
+        }
         /* Another process may have been faster. */
         if (errno == EEXIST && file_is_dir(part)) continue;
         return cannot_create(part, err);

@@ -37,7 +37,7 @@ bool file_fails(const char *path, const char *what, int code, Err *err);
 
 /* path = dir/name, of a file to be written (EX_CANTCREAT if it is too long). */
 bool file_in(char path[FILE_PATH_MAX], const char *dir, const char *name, Err *err);
-/* mkdir -p (EX_CANTCREAT). */
+/* mkdir -p (EX_CANTCREAT); what it made is on the disk (EX_IOERR). */
 bool file_make_dirs(const char *path, Err *err);
 /* Or may: its directory cannot be entered. */
 bool file_exists(const char *path);
