@@ -5,10 +5,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "core/mem.h"
+#include "io/lock.h"
 
 #define FORMAT "cast-dataset-1"
 enum { VOCAB_MAX = 32768, CLASSES_MAX = 1 << 20, SCAN = 1 << 12 };
@@ -291,7 +291,7 @@ void dataset_add_example(DatasetWriter *w, int label, int first, int second) {
     w->couples[2 * n + 1] = second;
 }
 
-bool dataset_write(DatasetWriter *w, const char *path, Err *err) {
+static bool put(const DatasetWriter *w, AtomicFile *a, const char *path, Err *err) {
     REQUIRE(w->examples > 0, "%s: no example", path);
     REQUIRE(w->pairs || w->examples == w->documents, "%s: %d examples, %d documents", path,
             w->examples, w->documents);
@@ -311,7 +311,12 @@ bool dataset_write(DatasetWriter *w, const char *path, Err *err) {
         {"format", FORMAT}, {"task", w->task},    {"split", w->split}, {"source", w->source},
         {"vocab", vocab},   {"classes", classes}, {"count", count},    {"hash", hash},
     };
-    return st_write(path, KIND_DATASET, tensors, ntensors, meta, sizeof meta / sizeof *meta, err);
+    return st_put(a, path, KIND_DATASET, tensors, ntensors, meta, sizeof meta / sizeof *meta, err);
+}
+
+bool dataset_write(DatasetWriter *w, const char *path, Err *err) {
+    AtomicFile a;
+    return put(w, &a, path, err) && atomic_commit(&a, err);
 }
 
 bool dataset_may_write(const char *dir, Err *err) {
@@ -322,14 +327,35 @@ bool dataset_may_write(const char *dir, Err *err) {
     return true;
 }
 
-bool dataset_write_splits(DatasetWriter *const w[SPLITS], const char *dir, Err *err) {
-    static const int order[SPLITS] = {SPLIT_TEST, SPLIT_VAL, SPLIT_TRAIN};
+void dataset_tidy(const char *dir) {
     char path[FILE_PATH_MAX];
-    if (!file_make_dirs(dir, err) || !dataset_path(path, dir, SPLIT_TRAIN, err)) return false;
-    if (unlink(path) != 0 && errno != ENOENT)
-        return err_set(err, EX_CANTCREAT, "%s: cannot replace it: %s", path, strerror(errno));
-    for (int i = 0; i < SPLITS; i++)
-        if (!dataset_path(path, dir, order[i], err) || !dataset_write(w[order[i]], path, err))
-            return false;
+    Err ignored;
+    for (int s = 0; s < SPLITS; s++)
+        if (dataset_path(path, dir, s, &ignored)) atomic_tidy(path);
+}
+
+/* Train goes before the first of the others changes and comes back last. */
+static bool take_places(AtomicFile file[SPLITS], Err *err) {
+    if (!file_remove(file[SPLIT_TRAIN].path, err)) return false;
+    for (int s = SPLITS; s-- > 0;)
+        if (!atomic_commit(&file[s], err))
+            return err_set(err, err->code, "%s. The set is no longer whole: make it again",
+                           err->text);
     return true;
+}
+
+bool dataset_write_splits(DatasetWriter *const w[SPLITS], const char *dir, Err *err) {
+    AtomicFile file[SPLITS] = {0};
+    char path[FILE_PATH_MAX];
+    DirLock lock;
+    if (!file_make_dirs(dir, err)) return false;
+    lock_wait(&lock, dir);
+    bool ok = true;
+    for (int s = 0; ok && s < SPLITS; s++)
+        ok = dataset_path(path, dir, s, err) && put(w[s], &file[s], path, err) &&
+             atomic_prepare(&file[s], err);
+    ok = ok && take_places(file, err);
+    for (int s = 0; s < SPLITS; s++) atomic_abandon(&file[s]);
+    lock_release(&lock);
+    return ok;
 }

@@ -69,8 +69,12 @@ void dataset_writer_free(DatasetWriter *w);
 
 /* Whether the splits may be written into `dir`: what is there in their places are datasets. */
 bool dataset_may_write(const char *dir, Err *err);
-/* Writes the three splits into `dir`, which is made, all or nothing: train.safetensors is removed
- * first and written last, so that a directory that holds it holds all three of one preparation. */
+/* Removes what writers that died left beside the splits. */
+void dataset_tidy(const char *dir);
+/* Writes the three splits into `dir`, which is made, one process at a time. What can fail is done
+ * before anything that is there is touched: all three are on the disk when train.safetensors is
+ * removed, test and val are renamed, and train last. So a directory that holds train holds three of
+ * one preparation, whenever the process or the machine stops. */
 bool dataset_write_splits(DatasetWriter *const w[SPLITS], const char *dir, Err *err);
 
 #endif

@@ -37,7 +37,7 @@ bool atomic_is_temp(const char *name, const char *base) {
 
 /* A writer holds a lock on its temporary, so one that can be locked was left by a process that
  * died. Without this every crash during a save would leave a checkpoint's worth of garbage. */
-static void remove_leftovers(const char *path) {
+void atomic_tidy(const char *path) {
     char dir[FILE_PATH_MAX];
     const char *base = split(path, dir);
     DIR *d = opendir(dir);
@@ -93,17 +93,28 @@ static bool find_target(char target[FILE_PATH_MAX], const char *path, Err *err) 
     return !is_link || realpath(path, target) || cannot_create(path, err);
 }
 
+/* -1 and errno. Another process may tidy up before it is locked; then it is made again. Where the
+ * file system has no locks leftovers stay: nothing else is lost. */
+static int open_temp(const char *path) {
+    struct stat st;
+    for (;;) {
+        const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0) return fd;
+        flock(fd, LOCK_EX | LOCK_NB);
+        if (fstat(fd, &st) != 0 || st.st_nlink > 0) return fd;
+        close(fd);
+    }
+}
+
 bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err) {
     a->f = NULL;
     a->why = 0;
     a->unsynced = false;
     if (!find_target(a->path, path, err) || !kind_may_replace(a->path, kind, err)) return false;
     snprintf(a->temp, sizeof a->temp, "%s" TEMP_MARK "%ld", a->path, (long)getpid());
-    remove_leftovers(a->path);
-    int fd = open(a->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    atomic_tidy(a->path);
+    const int fd = open_temp(a->temp);
     if (fd < 0) return cannot_create(a->path, err);
-    /* Where the file system has no locks this fails, and leftovers stay: nothing else is lost. */
-    flock(fd, LOCK_EX | LOCK_NB);
     a->f = fdopen(fd, "wb");
     if (a->f) return true;
     cannot_create(a->path, err);
@@ -126,7 +137,7 @@ void atomic_write(AtomicFile *a, const void *data, size_t size) {
 }
 
 /* 0, or the errno of the first failure: a byte may not have reached the disk. */
-static int flush_and_close(AtomicFile *a) {
+static int flush(AtomicFile *a) {
     int why = a->why;
     struct stat st;
     bool failed = ferror(a->f); /* outside atomic_write, so that the errno is lost */
@@ -135,8 +146,6 @@ static int flush_and_close(AtomicFile *a) {
     /* A file system that claims more than it wrote. */
     if (!why && (fstat(fileno(a->f), &st) != 0 || st.st_size != ftello(a->f))) why = EIO;
     if (!why && !a->unsynced && fsync(fileno(a->f)) != 0) why = errno;
-    if (fclose(a->f) != 0 && !why) why = errno;
-    a->f = NULL;
     return why;
 }
 
@@ -162,8 +171,17 @@ static bool write_failed(const char *path, int why, Err *err) {
                    strerror(why), bytes, "the file of before, if any, is untouched");
 }
 
+bool atomic_prepare(AtomicFile *a, Err *err) {
+    const int why = flush(a);
+    if (!why) return true;
+    atomic_abandon(a);
+    return write_failed(a->path, why, err);
+}
+
 bool atomic_commit(AtomicFile *a, Err *err) {
-    int why = flush_and_close(a);
+    int why = flush(a);
+    if (fclose(a->f) != 0 && !why) why = errno;
+    a->f = NULL;
     if (!why && rename(a->temp, a->path) != 0) why = errno;
     if (why) {
         unlink(a->temp);
@@ -239,6 +257,12 @@ bool file_make_dirs(const char *path, Err *err) {
         return cannot_create(part, err);
     }
     return true;
+}
+
+bool file_remove(const char *path, Err *err) {
+    if (unlink(path) != 0 && errno != ENOENT)
+        return file_fails(path, "be replaced", EX_CANTCREAT, err);
+    return sync_dir(path) || file_fails(path, "be removed for good", EX_IOERR, err);
 }
 
 void file_list(FileList *names, const char *dir, const char *start, const char *end) {

@@ -27,6 +27,11 @@ typedef struct AtomicFile {
 bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err);
 bool atomic_commit(AtomicFile *a, Err *err);
 void atomic_abandon(AtomicFile *a);
+/* Of files that take their places together, all are prepared before the first commit: what is
+ * written is on the disk, or it fails as commit does. */
+bool atomic_prepare(AtomicFile *a, Err *err);
+/* Removes the temporaries of `path` that dead processes left. */
+void atomic_tidy(const char *path);
 /* Whether `name` is that of a temporary of `base`. */
 bool atomic_is_temp(const char *name, const char *base);
 /* For large data: fwrite to a->f, and commit can tell why it failed. */
@@ -39,6 +44,8 @@ bool file_fails(const char *path, const char *what, int code, Err *err);
 bool file_in(char path[FILE_PATH_MAX], const char *dir, const char *name, Err *err);
 /* mkdir -p (EX_CANTCREAT); what it made is on the disk (EX_IOERR). */
 bool file_make_dirs(const char *path, Err *err);
+/* Where it is there; that it is gone is on the disk (EX_IOERR). */
+bool file_remove(const char *path, Err *err);
 /* Or may: its directory cannot be entered. */
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);

@@ -364,25 +364,30 @@ static void print_header(FILE *h, const StTensor *const *order, int n, const StM
     while ((sizeof(uint64_t) + (size_t)ftell(h)) % DATA_ALIGN) fputc(' ', h);
 }
 
-bool st_write(const char *path, FileKind kind, const StTensor *tensors, int ntensors,
-              const StMeta *meta, int nmeta, Err *err) {
+bool st_put(AtomicFile *a, const char *path, FileKind kind, const StTensor *tensors, int ntensors,
+            const StMeta *meta, int nmeta, Err *err) {
     char *header = NULL;
     size_t size = 0;
-    AtomicFile a;
-    if (!atomic_open(&a, path, kind, err)) return false;
+    if (!atomic_open(a, path, kind, err)) return false;
     const StTensor **order = layout(tensors, ntensors);
     FILE *h = text_stream(&header, &size);
     print_header(h, order, ntensors, meta, nmeta);
     fclose(h);
 
     uint64_t length = size;
-    atomic_write(&a, &length, sizeof length);
-    atomic_write(&a, header, size);
-    for (int i = 0; i < ntensors; i++) atomic_write(&a, order[i]->data, order[i]->bytes);
+    atomic_write(a, &length, sizeof length);
+    atomic_write(a, header, size);
+    for (int i = 0; i < ntensors; i++) atomic_write(a, order[i]->data, order[i]->bytes);
     free(header);
     mem_free(order);
-    if (size <= ST_MAX_HEADER) return atomic_commit(&a, err);
-    atomic_abandon(&a);
+    if (size <= ST_MAX_HEADER) return true;
+    atomic_abandon(a);
     return err_set(err, EX_IOERR, "%s: its header would have %zu bytes; at most %d", path, size,
                    ST_MAX_HEADER);
+}
+
+bool st_write(const char *path, FileKind kind, const StTensor *tensors, int ntensors,
+              const StMeta *meta, int nmeta, Err *err) {
+    AtomicFile a;
+    return st_put(&a, path, kind, tensors, ntensors, meta, nmeta, err) && atomic_commit(&a, err);
 }

@@ -80,6 +80,9 @@ bool st_reals(const StFile *f, const char *name, real *out, size_t n, Err *err);
  * to the metadata. Names are unique. */
 bool st_write(const char *path, FileKind kind, const StTensor *tensors, int ntensors,
               const StMeta *meta, int nmeta, Err *err);
+/* The same but for the commit: where it is true, `a` is open. */
+bool st_put(AtomicFile *a, const char *path, FileKind kind, const StTensor *tensors, int ntensors,
+            const StMeta *meta, int nmeta, Err *err);
 
 size_t dtype_size(Dtype t);
 const char *dtype_name(Dtype t);

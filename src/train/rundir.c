@@ -59,7 +59,9 @@ bool rundir_check(const RunDir *r, Err *err) {
 }
 
 bool rundir_open(RunDir *r, Err *err) {
-    return file_make_dirs(r->dir, err) && lock_take(&r->lock, r->dir, 0, err);
+    if (!file_make_dirs(r->dir, err) || !lock_take(&r->lock, r->dir, 0, err)) return false;
+    atomic_tidy(r->best); /* other files are written at every start */
+    return true;
 }
 
 void rundir_close(RunDir *r) { lock_release(&r->lock); }

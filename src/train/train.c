@@ -366,6 +366,7 @@ static bool open_data(Trainer *t, Err *err) {
                  c->data_dir);
         return true;
     }
+    if (!t->r->dry_run) dataset_tidy(c->data_dir);
     if (!task_prepare(c->task, c->data_dir, err) || !loader_open(&t->loader, c, err)) return false;
     const TrainConf *conf = &c->train;
     const int64_t an_epoch = loader_updates_per_epoch(&t->loader);
