@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/log.h"
 #include "optim/schedule.h"
@@ -12,6 +11,7 @@
 #include "train/run.h"
 #include "train/rundir.h"
 #include "train/stop.h"
+#include "train/update.h"
 #include "train/usage.h"
 
 static const double save_retry_seconds = 60;
@@ -70,109 +70,27 @@ static bool interrupted(Trainer *t, Err *err) {
 
 /* ---- an update ---- */
 
-typedef struct Update {
-    double loss, correct, norm, lr; /* loss, correct: sums over samples */
-    Work work;
-} Update;
-
-/* Forward and backward of all micro-batches; false if a signal came in between. */
-static bool accumulate(Trainer *t, int64_t update, Update *u) {
-    const TrainConf *conf = &t->c->train;
-    const double scale = 1.0 / ((double)conf->batch * conf->accumulate);
-    RngKey key = rng_subkey_name(rng_key((uint64_t)conf->seed), "dropout");
-    key = rng_subkey(key, (uint64_t)update);
-    memset(t->grads, 0, t->state.params->total * sizeof *t->grads);
-    engine_begin_update(&t->engine);
-    for (int micro = 0; micro < conf->accumulate; micro++) {
-        if (stop_asked()) return false;
-        loader_train(&t->loader, update, micro);
-        const Batch *b = &t->loader.batch;
-        engine_step(&t->engine, b->samples, b->n, scale, key, t->grads, &b->out, NULL);
-        for (int i = 0; i < b->n; i++) {
-            u->loss += b->out.loss[i];
-            u->correct += b->out.predicted[i] == b->samples[i].label;
-        }
-        u->work.samples += b->n;
-        u->work.tokens += b->tokens;
-        u->work.flops += 3 * b->flops;
-    }
-    return !stop_asked();
-}
-
-static size_t count_bad(const real *x, size_t n) {
-    size_t bad = 0;
-    for (size_t i = 0; i < n; i++) bad += !isfinite(x[i]);
-    return bad;
-}
-
-static void tell_bad_parameters(const Trainer *t) {
-    const Params *p = t->state.params;
-    char list[1024] = "";
-    int bad = 0, listed = 0, trained = 0;
-    for (int i = 0; i < p->count; i++) {
-        const Param *q = &p->list[i];
-        if (!(q->flags & PARAM_TRAINED)) continue;
-        trained++;
-        const size_t n = count_bad(t->grads + q->at, q->n);
-        bad += n > 0;
-        if (n == 0 || strlen(list) > sizeof list - 128) continue;
-        format_add(list, sizeof list, " %s (%zu of %zu)", q->name, n, q->n);
-        listed++;
-    }
-    if (bad == trained)
-        log_warn("the gradients of all parameters are not finite");
-    else if (bad)
-        log_warn("gradients that are not finite:%s%s", list, bad > listed ? " and others" : "");
-}
-
-static void tell_examples(Trainer *t, int64_t update) {
-    char list[1024] = "";
-    for (int micro = 0; micro < t->c->train.accumulate; micro++) {
-        loader_train(&t->loader, update, micro);
-        for (int i = 0; i < t->loader.batch.n && strlen(list) < sizeof list - 32; i++)
-            format_add(list, sizeof list, " %d", t->loader.batch.examples[i]);
-    }
-    log_warn("training examples of update %lld:%s", (long long)update, list);
-}
-
-static bool not_finite(Trainer *t, int64_t update, const Update *u, Err *err) {
-    tell_bad_parameters(t);
-    tell_examples(t, update);
+static bool not_finite(Trainer *t, const Update *u, Err *err) {
+    update_tell_bad(u);
     if (!t->saved) save_and_go_on(t);
     return err_set(
         err, t->saved ? EX_SOFTWARE : EX_IOERR,
         "update %lld: loss %g, norm of the gradients %g: not finite. The update is not made; the "
         "state before it is %s in %s. A lower train.lr, a longer train.warmup or a train.clip may "
         "help, in another --out",
-        (long long)update, fabs(u->loss) / u->work.samples, fabs(u->norm),
+        (long long)u->number, fabs(u->loss) / u->work.samples, fabs(u->norm),
         t->saved ? "saved" : "NOT saved", t->dir.dir);
-}
-
-static void commit(Trainer *t, const Update *u) {
-    const TrainConf *conf = &t->c->train;
-    State *s = &t->state;
-    adamw_update(&s->adamw, &conf->adamw, s->w, t->grads, u->lr, clip_factor(u->norm, conf->clip),
-                 s->update + 1);
-    engine_commit(&t->engine, s->w);
-    engine_weights(&t->engine, s->w);
-    s->update++;
-    s->tally.updates++;
-    s->tally.samples += u->work.samples;
-    s->tally.loss += u->loss;
-    s->tally.correct += u->correct;
-    s->tally.norm += u->norm;
-    t->saved = false;
 }
 
 static bool update(Trainer *t, Err *err) {
     const TrainConf *conf = &t->c->train;
-    const int64_t number = t->state.update + 1;
     const double start = clock_seconds();
-    Update u = {.lr = conf->lr * schedule_factor(conf->schedule, number, conf->warmup, t->horizon)};
-    if (!accumulate(t, number, &u)) return interrupted(t, err);
-    u.norm = adamw_grad_norm(&t->state.adamw, t->grads);
-    if (!isfinite(u.loss) || !isfinite(u.norm)) return not_finite(t, number, &u, err);
-    commit(t, &u);
+    Update u = {conf, &t->loader, &t->engine, &t->state, t->grads, t->state.update + 1};
+    u.lr = conf->lr * schedule_factor(conf->schedule, u.number, conf->warmup, t->horizon);
+    if (!update_gradients(&u)) return interrupted(t, err);
+    if (!update_is_finite(&u)) return not_finite(t, &u, err);
+    update_commit(&u);
+    t->saved = false;
     u.work.seconds = clock_seconds() - start;
     meter_update(&t->meter, &t->state, &u.work, u.lr, u.norm);
     return true;

@@ -1,0 +1,100 @@
+#include "train/update.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "train/stop.h"
+
+/* ---- gradients ---- */
+
+static void count_batch(Update *u, const Batch *b) {
+    for (int i = 0; i < b->n; i++) {
+        u->loss += b->out.loss[i];
+        u->correct += b->out.predicted[i] == b->samples[i].label;
+    }
+    u->work.samples += b->n;
+    u->work.tokens += b->tokens;
+    u->work.flops += 3 * b->flops;
+}
+
+bool update_gradients(Update *u) {
+    const TrainConf *conf = u->conf;
+    const double scale = 1.0 / ((double)conf->batch * conf->accumulate);
+    RngKey key = rng_subkey_name(rng_key((uint64_t)conf->seed), "dropout");
+    key = rng_subkey(key, (uint64_t)u->number);
+    memset(u->grads, 0, u->state->params->total * sizeof *u->grads);
+    engine_begin_update(u->engine);
+    for (int micro = 0; micro < conf->accumulate; micro++) {
+        if (stop_asked()) return false;
+        loader_train(u->loader, u->number, micro);
+        const Batch *b = &u->loader->batch;
+        engine_step(u->engine, b->samples, b->n, scale, key, u->grads, &b->out, NULL);
+        count_batch(u, b);
+    }
+    if (stop_asked()) return false;
+    u->norm = adamw_grad_norm(&u->state->adamw, u->grads);
+    return true;
+}
+
+/* ---- numbers that are not finite ---- */
+
+bool update_is_finite(const Update *u) { return isfinite(u->loss) && isfinite(u->norm); }
+
+static size_t count_bad(const real *x, size_t n) {
+    size_t bad = 0;
+    for (size_t i = 0; i < n; i++) bad += !isfinite(x[i]);
+    return bad;
+}
+
+static void tell_bad_parameters(const Update *u) {
+    const Params *p = u->state->params;
+    char list[1024] = "";
+    int bad = 0, listed = 0, trained = 0;
+    for (int i = 0; i < p->count; i++) {
+        const Param *q = &p->list[i];
+        if (!(q->flags & PARAM_TRAINED)) continue;
+        trained++;
+        const size_t n = count_bad(u->grads + q->at, q->n);
+        bad += n > 0;
+        if (n == 0 || strlen(list) > sizeof list - 128) continue;
+        format_add(list, sizeof list, " %s (%zu of %zu)", q->name, n, q->n);
+        listed++;
+    }
+    if (bad == trained)
+        log_warn("the gradients of all parameters are not finite");
+    else if (bad)
+        log_warn("gradients that are not finite:%s%s", list, bad > listed ? " and others" : "");
+}
+
+static void tell_examples(const Update *u) {
+    char list[1024] = "";
+    for (int micro = 0; micro < u->conf->accumulate; micro++) {
+        loader_train(u->loader, u->number, micro);
+        const Batch *b = &u->loader->batch;
+        for (int i = 0; i < b->n && strlen(list) < sizeof list - 32; i++)
+            format_add(list, sizeof list, " %d", b->examples[i]);
+    }
+    log_warn("training examples of update %lld:%s", (long long)u->number, list);
+}
+
+void update_tell_bad(const Update *u) {
+    tell_bad_parameters(u);
+    tell_examples(u);
+}
+
+/* ---- the update ---- */
+
+void update_commit(const Update *u) {
+    State *s = u->state;
+    adamw_update(&s->adamw, &u->conf->adamw, s->w, u->grads, u->lr,
+                 clip_factor(u->norm, u->conf->clip), u->number);
+    engine_commit(u->engine, s->w);
+    engine_weights(u->engine, s->w);
+    s->update++;
+    s->tally.updates++;
+    s->tally.samples += u->work.samples;
+    s->tally.loss += u->loss;
+    s->tally.correct += u->correct;
+    s->tally.norm += u->norm;
+}

@@ -1,0 +1,31 @@
+/* An update of training, in steps: the gradients of all its micro-batches, then what they make of
+ * weights, moments and running statistics. Until update_commit, none of these is touched. */
+#ifndef TRAIN_UPDATE_H
+#define TRAIN_UPDATE_H
+
+#include "train/loader.h"
+#include "train/meter.h"
+#include "train/state.h"
+
+typedef struct Update {
+    const TrainConf *conf;
+    Loader *loader;
+    Engine *engine;
+    State *state;
+    real *grads;    /* (total) */
+    int64_t number; /* 1, 2, ... */
+    double lr;
+    double loss, correct, norm; /* loss, correct: sums over samples; norm: of the gradients */
+    Work work;
+} Update;
+
+/* Forward and backward of all micro-batches; false if a signal came in between. */
+bool update_gradients(Update *u);
+
+bool update_is_finite(const Update *u);
+/* Which gradients are not finite, and of which examples. */
+void update_tell_bad(const Update *u);
+
+void update_commit(const Update *u);
+
+#endif
