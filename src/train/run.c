@@ -46,7 +46,8 @@ static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
             /* Tests of other weights: that of the best, which comes second, is still to come. */
             if (i == RUN_LAST && r->test[i].step != line->step) r->tested[RUN_BEST] = false;
             r->test[i] = *line;
-            return r->tested[i] = true;
+            r->tested[i] = isfinite(line->value[RUN_LOSS]);
+            return true;
         }
     return false;
 }

@@ -36,9 +36,9 @@ typedef struct Run {
     cJSON *config, *env; /* env NULL: not there, or damaged */
     RunLines train, val;
     RunLine test[RUN_TESTS]; /* of last.safetensors and best.safetensors */
-    bool tested[RUN_TESTS];
-    RunLine mark; /* the last one of a process: "save" or "resume"; step 0: none */
-    int unread;   /* lines that are not what meter.h describes: a crash tore them, or a hand */
+    bool tested[RUN_TESTS];  /* with a finite loss: 0.1.0 tested what was not a number too */
+    RunLine mark;            /* the last one of a process: "save" or "resume"; step 0: none */
+    int unread; /* lines that are not what meter.h describes: a crash tore them, or a hand */
 } Run;
 
 /* `curves`: all lines of training; else the last one before each line of another kind, which is

@@ -331,7 +331,7 @@ static void test_a_pathx_at_chance(void **state) {
             snprintf(metrics, sizeof metrics,
                      TRAIN(10, 1, 1) VAL(10, 0.5, 1) TEST(
                          10, "last", 0.5) "{\"kind\": \"test\", \"step\": 10, \"which\": \"best\", "
-                                          "\"accuracy\": %s, \"count\": 2500}\n",
+                                          "\"accuracy\": %s, \"loss\": 1, \"count\": 2500}\n",
                      accuracy);
             snprintf(run, sizeof run, "%s/%s", name, paper_tasks[task]);
             make_run(run, config, metrics);

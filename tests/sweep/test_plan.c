@@ -72,8 +72,10 @@ static void make_run(const Plan *p, int run, const char *metrics) {
 #define TESTED(step)                                                                               \
     "{\"kind\": \"train\", \"step\": " step ", \"seconds\": 3}\n"                                  \
     "{\"kind\": \"val\", \"step\": " step ", \"accuracy\": 0.5, \"loss\": 1}\n"                    \
-    "{\"kind\": \"test\", \"step\": " step ", \"which\": \"last\", \"accuracy\": 0.5}\n"           \
-    "{\"kind\": \"test\", \"step\": " step ", \"which\": \"best\", \"accuracy\": 0.5}\n"
+    "{\"kind\": \"test\", \"step\": " step                                                         \
+    ", \"which\": \"last\", \"accuracy\": 0.5, \"loss\": 1}\n"                                     \
+    "{\"kind\": \"test\", \"step\": " step                                                         \
+    ", \"which\": \"best\", \"accuracy\": 0.5, \"loss\": 1}\n"
 
 static int start_anew(void **state) {
     Config c;

@@ -166,6 +166,23 @@ static void test_end(void **state) {
     run_free(&r);
 }
 
+/* As 0.1.0 wrote them of weights that are no numbers. */
+static void test_a_test_without_a_loss(void **state) {
+    static const char none[] = "{\"kind\": \"test\", \"step\": 20, \"which\": \"last\", "
+                               "\"accuracy\": 0.15, \"loss\": null}\n";
+    char metrics[512];
+    (void)state;
+    snprintf(metrics, sizeof metrics, TRAIN(5, 2, 1) "%s", none);
+    Run r = read_run(metrics, false);
+    assert_false(run_done(&r) || r.tested[RUN_LAST]);
+    assert_int_equal(r.unread, 0);
+    run_free(&r);
+    snprintf(metrics, sizeof metrics, TRAIN(5, 2, 1) TEST(20, "last", 0.5) "%s", none);
+    r = read_run(metrics, false);
+    assert_false(run_done(&r) || r.tested[RUN_LAST]);
+    run_free(&r);
+}
+
 /* So few updates that no line of training was due: what was saved tells how many an epoch has. */
 static void test_end_without_lines(void **state) {
     (void)state;
@@ -330,6 +347,7 @@ int main(void) {
         cmocka_unit_test(test_equal_accuracy),
         cmocka_unit_test(test_best_has_a_finite_loss),
         cmocka_unit_test(test_end),
+        cmocka_unit_test(test_a_test_without_a_loss),
         cmocka_unit_test(test_end_without_lines),
         cmocka_unit_test(test_begun_again),
         cmocka_unit_test(test_a_timed_run_goes_on),
