@@ -355,14 +355,47 @@ static void running_stats(Engine *e) {
     }
 }
 
-void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out,
-                     AttnTrace *traces) {
-    REQUIRE(B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
+static Run evaluation(Engine *e, const Sample *samples, const Outcome *out, AttnTrace *traces) {
     Run r = {.e = e, .samples = samples, .out = out, .traces = traces};
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, 0};
     if (e->m->conf.norm == NORM_BATCH) running_stats(e);
+    return r;
+}
+
+void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out,
+                     AttnTrace *traces) {
+    REQUIRE(B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
+    Run r = evaluation(e, samples, out, traces);
     sort_samples(e, samples, B);
     lanes_run(B, evaluate_sample, &r);
+}
+
+typedef struct Walk {
+    const Run *r;
+    EngineLook *look;
+    void *ctx;
+} Walk;
+
+static void walk_sample(void *ctx, int lane, int thread) {
+    const Walk *w = ctx;
+    const Pass *p = &w->r->pass;
+    const int per = p->m->task.per_example;
+    Worker *k = &w->r->e->workers[thread];
+    k->memory.used = 0;
+    layout_docs(w->r, 0, k->docs, &k->memory);
+    for (int i = 0; i < per; i++) {
+        for (int s = 0; s < p->m->nsegments; s++)
+            segment_forward(p, &k->docs[i], &k->encoder, s);
+        w->look(w->ctx, p, k, i);
+    }
+    head_forward(p, k->docs, &k->head);
+    w->look(w->ctx, p, k, per);
+}
+
+void engine_walk(Engine *e, const Sample *s, EngineLook *look, void *ctx) {
+    const Run r = evaluation(e, s, NULL, NULL);
+    Walk w = {&r, look, ctx};
+    lanes_run(1, walk_sample, &w);
 }
 
 void engine_begin_update(Engine *e) {

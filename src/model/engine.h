@@ -74,6 +74,12 @@ void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey k
 void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out,
                      AttnTrace *traces);
 
+/* Computes a sample again as engine_evaluate does, for those who want to see its activations:
+ * `look` is called when its document 0, then 1, is through (Worker.docs), and with document =
+ * per_example when the head is (Worker.head). */
+typedef void EngineLook(void *ctx, const Pass *p, const Worker *k, int document);
+void engine_walk(Engine *e, const Sample *s, EngineLook *look, void *ctx);
+
 /* Batch norm's running statistics: begin copies them from the weights, each step updates the copy,
  * commit writes it back. An update that is abandoned before commit leaves no trace. */
 void engine_begin_update(Engine *e);

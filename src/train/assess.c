@@ -91,10 +91,12 @@ static bool run(Collector *c, Trained *t, Err *err) {
     const Watch watch = {.batch = collect, .ctx = c};
     stop_on_signals();
     const bool done =
-        evaluate(&c->a->score, &t->engine, &t->loader, t->split, "evaluating", &watch);
+        evaluate(&c->a->score, &t->engine, &t->loader, t->split, "evaluating", &watch, err);
     log_progress_end();
     if (done) return !c->csv.f || atomic_commit(&c->csv, err);
-    return err_set(err, EX_TEMPFAIL, "%s: stopped, nothing is written", stop_asked());
+    if (err->code == EX_TEMPFAIL)
+        return err_set(err, EX_TEMPFAIL, "%s, nothing is written", err->text);
+    return err_set(err, err->code, "%s: %s", t->checkpoint, err->text);
 }
 
 bool assess(Assessment *a, Trained *t, const char *predict, Err *err) {

@@ -15,8 +15,14 @@ typedef struct Watch {
 } Watch;
 
 /* Means over the examples, the last partial batch too, summed in their order: the result does not
- * depend on the number of threads. `what` heads the progress line; watch may be NULL. False: a
- * signal asks to stop. */
-bool evaluate(Score *score, Engine *e, Loader *f, int split, const char *what, const Watch *watch);
+ * depend on the number of threads. `what` heads the progress line; watch may be NULL. EX_TEMPFAIL:
+ * a signal asks to stop; EX_SOFTWARE: weights or an example's loss are not finite, and err says
+ * where that begins. */
+bool evaluate(Score *score, Engine *e, Loader *f, int split, const char *what, const Watch *watch,
+              Err *err);
+
+/* Whether the losses of the batch at hand, which begins with example `from` of the split, are
+ * finite; else as above. */
+bool evaluate_check(Engine *e, const Loader *f, int split, int from, Err *err);
 
 #endif

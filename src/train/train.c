@@ -103,9 +103,17 @@ static bool validation_due(const Trainer *t) {
     return s->evaluated < s->update && (s->update % t->every == 0 || s->update == t->horizon);
 }
 
-/* Written so that a loss that is not finite never wins. */
+/* A signal came, or a number is not finite: what err says of it has no name for the weights. */
+static bool not_evaluated(Trainer *t, const char *what, int64_t update, Err *err) {
+    if (err->code == EX_TEMPFAIL) return interrupted(t, err);
+    if (!t->saved) save_and_go_on(t);
+    return err_set(err, t->saved ? err->code : EX_IOERR,
+                   "%s (update %lld): %s. The state of update %lld is %s in %s", what,
+                   (long long)update, err->text, (long long)t->state.update,
+                   t->saved ? "saved" : "NOT saved", t->dir.dir);
+}
+
 static bool better(const State *s, const Score *score) {
-    if (!isfinite(score->loss)) return false;
     if (s->best_update == 0 || score->accuracy > s->best.accuracy) return true;
     return score->accuracy == s->best.accuracy && score->loss < s->best.loss;
 }
@@ -129,8 +137,8 @@ static bool validate(Trainer *t, Err *err) {
     const int count = t->loader.examples[SPLIT_VAL];
     const double start = clock_seconds();
     Score score;
-    if (!evaluate(&score, &t->engine, &t->loader, SPLIT_VAL, "validating", NULL))
-        return interrupted(t, err);
+    if (!evaluate(&score, &t->engine, &t->loader, SPLIT_VAL, "validating", NULL, err))
+        return not_evaluated(t, "validation", s->update, err);
     meter_validation(&t->meter, s->update, &score, count, clock_seconds() - start);
     s->evaluated = s->update;
     const bool best = better(s, &score) && keep_best(t, &score);
@@ -167,15 +175,15 @@ static bool test(Trainer *t, Err *err) {
     const State *s = &t->state;
     int64_t best = s->best_update;
     Score score;
-    if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing last", NULL))
-        return interrupted(t, err);
+    if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing last", NULL, err))
+        return not_evaluated(t, "the test of last", s->update, err);
     tell_test(t, "last", s->update, &score);
     if (best == 0) return true;
     if (best != s->update) {
         if (!read_best(t, &best, err)) return false;
         engine_weights(&t->engine, t->best_w);
-        if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing best", NULL))
-            return interrupted(t, err);
+        if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing best", NULL, err))
+            return not_evaluated(t, "the test of best", best, err);
     }
     t->best_tested = best;
     tell_test(t, "best", best, &score);

@@ -23,7 +23,8 @@ typedef enum TrainEnd { TRAIN_DONE, TRAIN_STOPPED } TrainEnd; /* at the horizon,
 
 /* Goes on by itself where the directory holds a checkpoint of the same config. EX_TEMPFAIL: a
  * signal came, the state is saved; EX_SOFTWARE: a loss or gradient is not finite, the state before
- * it is saved; EX_IOERR: it could not be saved; EX_CANTCREAT, EX_CONFIG, EX_DATAERR, EX_NOINPUT,
+ * it is saved, or one in validation or test, and the state at hand is; EX_IOERR: it could not be
+ * saved; EX_CANTCREAT, EX_CONFIG, EX_DATAERR, EX_NOINPUT,
  * EX_OSERR: it could not start; EX_DATAERR, EX_NOINPUT: or the best weights cannot be read for
  * their test. */
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "model/finite.h"
 #include "train/stop.h"
 
 /* ---- gradients ---- */
@@ -41,12 +42,6 @@ bool update_gradients(Update *u) {
 
 bool update_is_finite(const Update *u) { return isfinite(u->loss) && isfinite(u->norm); }
 
-static size_t count_bad(const real *x, size_t n) {
-    size_t bad = 0;
-    for (size_t i = 0; i < n; i++) bad += !isfinite(x[i]);
-    return bad;
-}
-
 static void tell_bad_parameters(const Update *u) {
     const Params *p = u->state->params;
     char list[1024] = "";
@@ -55,7 +50,7 @@ static void tell_bad_parameters(const Update *u) {
         const Param *q = &p->list[i];
         if (!(q->flags & PARAM_TRAINED)) continue;
         trained++;
-        const size_t n = count_bad(u->grads + q->at, q->n);
+        const size_t n = finite_count_bad(u->grads + q->at, q->n);
         bad += n > 0;
         if (n == 0 || strlen(list) > sizeof list - 128) continue;
         format_add(list, sizeof list, " %s (%zu of %zu)", q->name, n, q->n);

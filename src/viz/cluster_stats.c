@@ -158,9 +158,10 @@ static bool run(Collector *c, Trained *t, int limit, Err *err) {
     Score score;
     stop_on_signals();
     const bool done =
-        evaluate(&score, &t->engine, &t->loader, t->split, "looking at clusters", &watch);
+        evaluate(&score, &t->engine, &t->loader, t->split, "looking at clusters", &watch, err);
     log_progress_end();
-    return done || err_set(err, EX_TEMPFAIL, "%s: stopped", stop_asked());
+    if (done || err->code == EX_TEMPFAIL) return done;
+    return err_set(err, err->code, "%s: %s", t->checkpoint, err->text);
 }
 
 bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {

@@ -40,7 +40,8 @@ void cluster_sums_add(ClusterSums *s, const Clusters *c, int cls, int width);
 LayerStats cluster_sums_means(const ClusterSums *s);
 
 /* Of the first `limit` examples of the split (0: of all); stats has a row for each block. The model
- * was opened with a batch of any size. EX_DATAERR: no clusters; EX_TEMPFAIL: a signal came. */
+ * was opened with a batch of any size. EX_DATAERR: no clusters; EX_TEMPFAIL: a signal came;
+ * EX_SOFTWARE: weights or a loss are not finite. */
 bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err);
 
 void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/bytes.h"
+#include "train/evaluate.h"
 
 /* ---- what is shown ---- */
 
@@ -51,21 +52,28 @@ static void set_title(Viz *v) {
              100 * probability(b->out.logits, k, K));
 }
 
+static bool run(const Viz *v, Trained *t, Err *err) {
+    Batch *b = &t->loader.batch;
+    if (v->index >= t->loader.examples[t->split])
+        return err_set(err, EX_USAGE, "--index: the %s split has examples 0 to %d, got %d",
+                       split_names[t->split], t->loader.examples[t->split] - 1, v->index);
+    loader_split(&t->loader, t->split, v->index);
+    b->n = 1;
+    engine_evaluate(&t->engine, b->samples, 1, &b->out, v->traces.trace);
+    return evaluate_check(&t->engine, &t->loader, t->split, v->index, err) ||
+           err_set(err, err->code, "%s: %s", t->checkpoint, err->text);
+}
+
 bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err) {
     const Model *m = &t->config.model;
     *v = (Viz){.t = t, .index = index, .depth = m->conf.depth, .docs = m->task.per_example};
     v->from = layer < 0 ? 0 : layer;
     v->to = layer < 0 ? v->depth : layer + 1;
     if (!clusters_traces(&v->traces, m, v->docs, t->checkpoint, err)) return false;
-    if (index >= t->loader.examples[t->split]) {
-        err_set(err, EX_USAGE, "--index: the %s split has examples 0 to %d, got %d",
-                split_names[t->split], t->loader.examples[t->split] - 1, index);
+    if (!run(v, t, err)) {
         traces_close(&v->traces);
         return false;
     }
-    const Batch *b = &t->loader.batch;
-    loader_split(&t->loader, t->split, index);
-    engine_evaluate(&t->engine, b->samples, 1, &b->out, v->traces.trace);
     set_title(v);
     for (int i = 0; i < v->docs; i++) open_doc(v, i);
     return true;

@@ -23,7 +23,8 @@ typedef struct Viz {
 } Viz;
 
 /* Runs example `index` of the split through the model, which was opened with a batch of 1, to show
- * block `layer` (-1: all) of it. EX_DATAERR: no clusters; EX_USAGE: no such example. */
+ * block `layer` (-1: all) of it. EX_DATAERR: no clusters; EX_USAGE: no such example; EX_SOFTWARE:
+ * its loss is not finite. */
 bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err);
 void viz_close(Viz *v);
 

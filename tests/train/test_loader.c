@@ -139,7 +139,7 @@ static void test_evaluation(void **state) {
         params_init(&x.c.model.params, w, 1);
         assert_true(engine_open(&e, &x.c.model, x.c.train.batch, x.c.train.lanes, true, &err));
         engine_weights(&e, w);
-        assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing", NULL));
+        assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing", NULL, &err));
         if (i == 0) first = score;
         assert_true(score.loss == first.loss && score.accuracy == first.accuracy);
         assert_true(score.loss > 0 && fabs(score.accuracy * 7 - round(score.accuracy * 7)) < 1e-9);
@@ -181,7 +181,7 @@ static void test_a_watched_evaluation(void **state) {
         traces[i] = (AttnTrace){.clusters = clusters + i * 3 * SMALL_LENGTH};
     Seen seen = {.traces = traces};
     const Watch watch = {look, &seen, traces, 6};
-    assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing", &watch));
+    assert_true(evaluate(&score, &e, &x.f, SPLIT_VAL, "testing", &watch, &err));
     assert_int_equal(seen.n, 6);
     assert_true(fabs(score.accuracy * 6 - round(score.accuracy * 6)) < 1e-9);
     engine_close(&e);
