@@ -384,8 +384,7 @@ static void walk_sample(void *ctx, int lane, int thread) {
     k->memory.used = 0;
     layout_docs(w->r, 0, k->docs, &k->memory);
     for (int i = 0; i < per; i++) {
-        for (int s = 0; s < p->m->nsegments; s++)
-            segment_forward(p, &k->docs[i], &k->encoder, s);
+        for (int s = 0; s < p->m->nsegments; s++) segment_forward(p, &k->docs[i], &k->encoder, s);
         w->look(w->ctx, p, k, i);
     }
     head_forward(p, k->docs, &k->head);

@@ -24,6 +24,18 @@ bool finite_params(const Params *p, const real *w, char *text, size_t size) {
     return true;
 }
 
+const Param *finite_statistics(const Engine *e) {
+    const Params *p = &e->m->params;
+    const size_t d = (size_t)e->m->conf.d;
+    for (int i = 0; i < 2 * e->m->nnorms && e->coupled; i++) {
+        const NormAt *at = &e->m->norms[i / 2];
+        if (!finite_count_bad(e->running + (size_t)i * d, d)) continue;
+        for (const Param *q = p->list; q < p->list + p->count; q++)
+            if (q->at == (i % 2 ? at->var : at->mean)) return q;
+    }
+    return NULL;
+}
+
 /* ---- activations ---- */
 
 typedef struct Search {

@@ -71,15 +71,15 @@ static bool interrupted(Trainer *t, Err *err) {
 /* ---- an update ---- */
 
 static bool not_finite(Trainer *t, const Update *u, Err *err) {
+    char what[256];
+    update_describe_bad(u, what, sizeof what);
     update_tell_bad(u);
     if (!t->saved) save_and_go_on(t);
     return err_set(
         err, t->saved ? EX_SOFTWARE : EX_IOERR,
-        "update %lld: loss %g, norm of the gradients %g: not finite. The update is not made; the "
-        "state before it is %s in %s. A lower train.lr, a longer train.warmup or a train.clip may "
-        "help, in another --out",
-        (long long)u->number, fabs(u->loss) / u->work.samples, fabs(u->norm),
-        t->saved ? "saved" : "NOT saved", t->dir.dir);
+        "update %lld: %s. The update is not made; the state before it is %s in %s. A lower "
+        "train.lr, a longer train.warmup or a train.clip may help, in another --out",
+        (long long)u->number, what, t->saved ? "saved" : "NOT saved", t->dir.dir);
 }
 
 static bool update(Trainer *t, Err *err) {

@@ -1,9 +1,9 @@
 /* A training run: from a config to a run directory (train/rundir.h), whatever happens on the way.
  *
  * An update is all or nothing. Its gradients are summed over micro-batches; a signal or a number
- * that is not finite drops it whole, before weights, moments or running statistics are touched. So
- * the state that is saved is always one between updates, and a run that goes on computes what an
- * uninterrupted one would have, bit by bit, at any number of threads. */
+ * that is not finite, or would not be after it, drops it whole, before weights, moments or running
+ * statistics are touched. So the state that is saved is always one between updates, and a run that
+ * goes on computes what an uninterrupted one would have, bit by bit, at any number of threads. */
 #ifndef TRAIN_TRAIN_H
 #define TRAIN_TRAIN_H
 
@@ -22,11 +22,10 @@ typedef struct TrainRequest {
 typedef enum TrainEnd { TRAIN_DONE, TRAIN_STOPPED } TrainEnd; /* at the horizon, or at stop_at */
 
 /* Goes on by itself where the directory holds a checkpoint of the same config. EX_TEMPFAIL: a
- * signal came, the state is saved; EX_SOFTWARE: a loss or gradient is not finite, the state before
- * it is saved, or one in validation or test, and the state at hand is; EX_IOERR: it could not be
- * saved; EX_CANTCREAT, EX_CONFIG, EX_DATAERR, EX_NOINPUT,
- * EX_OSERR: it could not start; EX_DATAERR, EX_NOINPUT: or the best weights cannot be read for
- * their test. */
+ * signal came, the state is saved; EX_SOFTWARE: an update would not be finite, the state before it
+ * is saved, or a validation or test is not, and the state at hand is; EX_IOERR: it could not be
+ * saved; EX_CANTCREAT, EX_CONFIG, EX_DATAERR, EX_NOINPUT, EX_OSERR: it could not start; EX_DATAERR,
+ * EX_NOINPUT: or the best weights cannot be read for their test. */
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err);
 
 #endif

@@ -1,6 +1,7 @@
 #include "train/update.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/log.h"
@@ -40,7 +41,27 @@ bool update_gradients(Update *u) {
 
 /* ---- numbers that are not finite ---- */
 
-bool update_is_finite(const Update *u) { return isfinite(u->loss) && isfinite(u->norm); }
+bool update_is_finite(Update *u) {
+    const State *s = u->state;
+    if (!isfinite(u->loss) || !isfinite(u->norm)) return false;
+    u->overflow = finite_statistics(u->engine);
+    if (!u->overflow)
+        u->overflow = adamw_overflow(&s->adamw, &u->conf->adamw, s->w, u->grads, u->lr,
+                                     clip_factor(u->norm, u->conf->clip), u->number);
+    return !u->overflow;
+}
+
+void update_describe_bad(const Update *u, char *text, size_t size) {
+    snprintf(text, size, "loss %g, norm of the gradients %g: ", fabs(u->loss) / u->work.samples,
+             fabs(u->norm));
+    if (!u->overflow)
+        format_add(text, size, "not finite");
+    else if (u->overflow->flags & PARAM_TRAINED)
+        format_add(text, size, "'%s' or AdamW's moments of it would not be finite",
+                   u->overflow->name);
+    else
+        format_add(text, size, "'%s' would not be finite", u->overflow->name);
+}
 
 static void tell_bad_parameters(const Update *u) {
     const Params *p = u->state->params;

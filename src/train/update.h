@@ -17,13 +17,17 @@ typedef struct Update {
     double lr;
     double loss, correct, norm; /* loss, correct: sums over samples; norm: of the gradients */
     Work work;
+    const Param *overflow; /* would not be finite after the commit, or its moments; NULL: none */
 } Update;
 
 /* Forward and backward of all micro-batches; false if a signal came in between. */
 bool update_gradients(Update *u);
 
-bool update_is_finite(const Update *u);
-/* Which gradients are not finite, and of which examples. */
+/* Whether the loss, the gradients and all that would be committed are finite. */
+bool update_is_finite(Update *u);
+/* What is not, into text: "loss nan, norm of the gradients nan: not finite". */
+void update_describe_bad(const Update *u, char *text, size_t size);
+/* Warns which gradients are not, and of which examples. */
 void update_tell_bad(const Update *u);
 
 void update_commit(const Update *u);

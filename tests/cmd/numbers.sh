@@ -77,6 +77,27 @@ expect 70 "example 0 of test has loss nan; .*: $where" "of a layer" "${viz[@]}" 
 expect 70 "example 3 of test has loss nan; .*: $where" "pictures of clusters" \
     "${viz[@]}" "$tmp/layer" --last --index 3 --out "$tmp/pictures"
 
+# ---- in what an update would commit ----
+
+# A state at update 5 that makes the next one bad, and stays as it is.
+refuses() { # refuses NAME PATTERN TENSOR BYTES KEY...
+    local name=$1 pattern=$2 tensor=$3 bytes=$4 was
+    shift 4
+    rm -rf "$tmp/half"
+    "${train[@]}" "$@" --out "$tmp/half" --stop-at 5 >"$tmp/out" 2>&1
+    edit "$tmp/half/last.safetensors" "$tensor" "$bytes"
+    was=$(hash_of "$tmp/half")
+    expect 70 "update 6: $pattern" "$name" "${train[@]}" "$@" --out "$tmp/half"
+    check "$name: nothing is committed" test "$(hash_of "$tmp/half")" = "$was"
+}
+large=$(repeat 32 '\xff\xff\x7f\x6f') # whose square is infinite
+moments="'tok.weight' or AdamW's moments of it would not be finite"
+[ "${CAST_MODE:-}" != double ] || moments='loss .*, norm of the gradients inf: not finite' # squares in double, too
+refuses "gradients whose squares overflow" ".*$moments" fc2.weight "$large"
+refuses "activations whose squares overflow" "loss [0-9.]+, .*: 'blocks.0.norm1.bn.running_var' would not be finite" \
+    tok.weight "$large$large" model.norm=batch
+refuses "moments of before" ".*'fc1.bias' or AdamW's moments of it would not be finite" state.v.fc1.bias "$nan"
+
 # ---- as 0.1.0 left such runs ----
 
 cp -r "$tmp/run" "$tmp/older"

@@ -173,6 +173,45 @@ static void clipping(void **state) {
     assert_true(clip_factor(1, 1) < 1); /* as PyTorch: 1 / (1 + 1e-6) */
 }
 
+static const AdamwConf usual = {0.9, 0.999, 1e-8, 0.1};
+static const double large = sizeof(real) == 8 ? 1e200 : 1e30; /* its square is not finite */
+
+/* The vectors of which one value makes an update one that would not be finite. */
+static void overflow_is_foreseen(void **state) {
+    (void)state;
+    for (int which = 0; which < 8; which++) {
+        Setup s;
+        open_setup(&s);
+        real *const vectors[] = {s.grads, s.w, s.adamw.m, s.adamw.v};
+        const Param *q = params_find(&s.params, which % 2 ? "last" : "decayed");
+        vectors[which / 2][q->at + q->n - 1] = (real)(which < 2 ? large : INFINITY);
+        real *was = mem_alloc(s.params.total, sizeof *was);
+        memcpy(was, s.w, s.params.total * sizeof *was);
+        assert_ptr_equal(adamw_overflow(&s.adamw, &usual, s.w, s.grads, 0.1, 1, 1), q);
+        assert_memory_equal(was, s.w, s.params.total * sizeof *was);
+        s.grads[0] = (real)large; /* of a parameter before it, if it is the last */
+        assert_ptr_equal(adamw_overflow(&s.adamw, &usual, s.w, s.grads, 0.1, 1, 1),
+                         params_find(&s.params, "decayed"));
+        mem_free(was);
+        close_setup(&s);
+    }
+}
+
+/* Neither where clipping makes it small, nor of what does not train. */
+static void overflow_is_not_imagined(void **state) {
+    (void)state;
+    Setup s;
+    open_setup(&s);
+    s.grads[params_find(&s.params, "frozen")->at] = (real)large;
+    s.w[params_find(&s.params, "running")->at] = (real)INFINITY;
+    assert_null(adamw_overflow(&s.adamw, &usual, s.w, s.grads, 0.1, 1, 1));
+    s.grads[0] = (real)large;
+    assert_null(adamw_overflow(&s.adamw, &usual, s.w, s.grads, 0.1, 1 / large, 1));
+    adamw_update(&s.adamw, &usual, s.w, s.grads, 0.1, 1 / large, 1);
+    assert_true(isfinite(s.w[0]) && isfinite(s.adamw.m[0]) && isfinite(s.adamw.v[0]));
+    close_setup(&s);
+}
+
 static void bits_do_not_depend_on_threads(void **state) {
     (void)state;
     const AdamwConf conf = {0.9, 0.999, 1e-8, 0.1};
@@ -207,6 +246,8 @@ int main(void) {
         cmocka_unit_test(norm_is_over_trained_parameters),
         cmocka_unit_test(norm_does_not_overflow),
         cmocka_unit_test(clipping),
+        cmocka_unit_test(overflow_is_foreseen),
+        cmocka_unit_test(overflow_is_not_imagined),
         cmocka_unit_test(bits_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
