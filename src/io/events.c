@@ -100,16 +100,21 @@ static bool create(Events *e, const char *dir, Err *err) {
 
 bool events_open(Events *e, const char *dir, int64_t step, Err *err) {
     static const char version[] = "brain.Event:2";
-    static const unsigned char start[] = {FIELD(1, VARINT), 1};
     *e = (Events){.fd = -1};
     if (!create(e, dir, err)) return false;
     e->time = now();
-    bool ok = put_event(e, 3, version, sizeof version - 1, err);
-    /* A session that starts at a step expires all events from there on. */
-    e->step = step + 1;
-    ok = ok && put_event(e, 7, start, sizeof start, err);
+    const bool ok =
+        put_event(e, 3, version, sizeof version - 1, err) && events_go_back(e, step, err);
     if (!ok) events_close(e);
     return ok;
+}
+
+/* A session that starts at a step expires all events from there on. */
+bool events_go_back(Events *e, int64_t step, Err *err) {
+    static const unsigned char start[] = {FIELD(1, VARINT), 1};
+    e->step = step + 1;
+    e->time = now();
+    return e->fd < 0 || put_event(e, 7, start, sizeof start, err);
 }
 
 void events_close(Events *e) {

@@ -34,6 +34,9 @@ typedef struct Events {
 bool events_open(Events *e, const char *dir, int64_t step, Err *err);
 void events_close(Events *e);
 
+/* A run goes back to `step`: readers drop what there is of later steps (EX_IOERR). */
+bool events_go_back(Events *e, int64_t step, Err *err);
+
 /* Scalars of a step, each tag once; all fit into EVENTS_MOST bytes, a tag into EVENTS_TAG_MOST. */
 void events_begin(Events *e, int64_t step);
 void events_scalar(Events *e, const char *tag, double value);
