@@ -50,6 +50,22 @@ make_data() { # make_data DIR TASK TRAIN VAL TEST LONGEST
     make_split "$1/test.safetensors" "$2" "$5" "$6" 3
 }
 
+# Writes bytes, given as escapes, over those of a tensor, from byte AT of them on; the checksum is made right again.
+edit() { # edit FILE TENSOR BYTES [AT]
+    local file=$1 header at crc
+    header=$((8 + $(od -An -tu8 -N8 "$file")))
+    at=$(head -c $header "$file" | grep -aoE "\"$2\":\{[^}]*\"data_offsets\":\[[0-9]+" | grep -oE '[0-9]+$')
+    printf '%b' "$3" | dd of="$file" bs=1 seek=$((header + at + ${4:-0})) conv=notrunc 2>/dev/null
+    crc=$(tail -c +$((header + 1)) "$file" | gzip -c | tail -c 8 | od -An -tx4 -N4 | tr -d ' ')
+    at=$(head -c $header "$file" | grep -aob '"crc32":"' | cut -d: -f1)
+    printf '%s' "$crc" | dd of="$file" bs=1 seek=$((at + 9)) conv=notrunc 2>/dev/null
+}
+repeat() { # repeat COUNT BYTES
+    local i all=''
+    for ((i = 0; i < $1; i++)); do all+=$2; done
+    echo "$all"
+}
+
 # The output of the command that a failed check is about, behind `not ok`.
 result() { # result STATUS NAME [FILE]
     if [ "$1" -eq 0 ]; then

@@ -11,6 +11,7 @@
 #include "io/json.h"
 #include "io/text.h"
 #include "optim/schedule.h"
+#include "train/guard.h"
 
 static const char *task_name(int i) { return task_table[i] ? task_table[i]->name : NULL; }
 
@@ -68,6 +69,10 @@ static const ConfigKey train_keys[] = {
     {"lanes", KEY_INT, AT(lanes), "32", 1, 4096, NULL,
      "gradient sums a batch is dealt to; part of what fixes the bits, and the most threads that "
      "train"},
+    {"nan", KEY_CHOICE, AT(nan), "\"stop\"", 0, 0, NULL,
+     "an update that is not finite: the run stops; skips it, 100 times in a row at most; or goes "
+     "back to its last validation, at half the learning rate, 3 times at most",
+     .choice = guard_name, .flags = KEY_FREE},
     {"eval_every", KEY_INT, AT(eval_every), "0", 0, 2e9, NULL,
      "updates between validations; 0: an epoch", .flags = KEY_FREE},
     {"log_every", KEY_INT, AT(log_every), "10", 1, 1e9, NULL,

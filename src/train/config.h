@@ -8,7 +8,7 @@
 #include "optim/adamw.h"
 
 typedef struct TrainConf {
-    int epochs, steps, batch, accumulate, warmup, schedule, eval_every, log_every, lanes, seed;
+    int epochs, steps, batch, accumulate, warmup, schedule, eval_every, log_every, lanes, seed, nan;
     double lr, clip, minutes, save_minutes;
     bool tensorboard;
     AdamwConf adamw;

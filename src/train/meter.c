@@ -171,11 +171,39 @@ bool meter_time_is_up(const Meter *m) {
     return m->conf->minutes > 0 && m->seconds >= m->conf->minutes * 60;
 }
 
-void meter_mark(Meter *m, const char *kind, int64_t update) {
-    Err err;
+static void begin_mark(Meter *m, const char *kind, int64_t update) {
     begin_line(m, kind, update);
     metrics_real(&m->file, "seconds", m->seconds);
+}
+
+static void end_line(Meter *m) {
+    Err err;
     tell_end(m, metrics_end(&m->file, &err), &err);
+}
+
+void meter_mark(Meter *m, const char *kind, int64_t update) {
+    begin_mark(m, kind, update);
+    end_line(m);
+}
+
+void meter_skip(Meter *m, const State *s) {
+    begin_mark(m, "skip", s->update);
+    metrics_real(&m->file, "skipped", s->guard.skipped);
+    metrics_real(&m->file, "in_a_row", s->guard.in_a_row);
+    end_line(m);
+}
+
+/* Speeds and means begin anew, as in a process that goes on from there. */
+void meter_rollback(Meter *m, const State *s, int64_t from) {
+    Err err;
+    begin_mark(m, "rollback", s->update);
+    metrics_int(&m->file, "from", from);
+    metrics_real(&m->file, "rollbacks", s->guard.rollbacks);
+    metrics_real(&m->file, "rate", s->guard.rate);
+    end_line(m);
+    m->now = m->before = (Work){0};
+    m->tally_before = (Tally){0};
+    if (!events_go_back(&m->events, s->update, &err)) tell_end(m, false, &err);
 }
 
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds) {

@@ -3,7 +3,8 @@
  * metrics.jsonl has a line every train.log_every updates:
  *   kind           "train"
  *   step, epoch    updates made; epochs, with their fraction
- *   loss, accuracy, grad_norm   means since the last such line: of samples, samples, updates
+ *   loss, accuracy, grad_norm   means since the last such line: of samples, samples, updates that
+ *                  were made; null if none was
  *   lr             of this update
  *   samples_per_s, tokens_per_s
  *   gflops         useful ones, as model_flops counts them, times 3: forward and backward
@@ -15,6 +16,11 @@
  *   kind "val", step, epoch, accuracy, loss, count (of examples), seconds (that it took)
  * two at the end of the run:
  *   kind "test", step and epoch (of these weights), which ("last" or "best"), accuracy, loss, count
+ * one for each update that was not finite and that the run went on from, with train.nan:
+ *   kind "skip", step (of the update that was left out), epoch, seconds, skipped (in all), in_a_row
+ *   kind "rollback", step, epoch, seconds: the run goes back to there; from (the update that was
+ *   not finite, or whose validation was not), rollbacks (in all), rate (factor on the learning
+ *   rate from here on). What stands above of later steps is outdone
  * and of the process itself:
  *   kind "save", step, epoch, seconds: what a checkpoint stands for, just before it is written
  *   kind "resume", step, epoch, seconds: a process goes on from there, or begins anew with step 0:
@@ -75,6 +81,9 @@ bool meter_time_is_up(const Meter *m);
 
 /* A line of kind "save" or "resume". */
 void meter_mark(Meter *m, const char *kind, int64_t update);
+/* A line of kind "skip", or "rollback", of the state as it is then. */
+void meter_skip(Meter *m, const State *s);
+void meter_rollback(Meter *m, const State *s, int64_t from);
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds);
 void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count);
 

@@ -30,8 +30,8 @@ static void drop_after(RunLines *l, int64_t step) {
     while (l->n > 0 && l->line[l->n - 1].step > step) l->n--;
 }
 
-/* A process begins at a checkpoint: what was reported of later updates is still to come, and tests
- * as well. */
+/* A process begins at a checkpoint, or a run goes back to one: what was reported of later updates
+ * is still to come, and tests as well. */
 static void go_back(Run *r, int64_t step) {
     drop_after(&r->train, step);
     drop_after(&r->val, step);
@@ -73,14 +73,15 @@ static bool add_line(Run *r, const cJSON *o) {
     const char *kind = json_string(o, "kind");
     RunLine line;
     if (!kind || !take_numbers(&line, o)) return false;
+    const bool back = !strcmp(kind, "resume") || !strcmp(kind, "rollback");
     if (!strcmp(kind, "test")) return add_test(r, o, &line);
     if (!strcmp(kind, "train"))
         add(&r->train, &line);
     else if (!strcmp(kind, "val"))
         add(&r->val, &line);
-    else if (!strcmp(kind, "save") || !strcmp(kind, "resume"))
+    else if (back || !strcmp(kind, "save"))
         r->mark = line;
-    if (!strcmp(kind, "resume")) go_back(r, line.step);
+    if (back) go_back(r, line.step);
     return true; /* kinds of later versions are passed over */
 }
 

@@ -19,6 +19,7 @@ bool rundir_name(RunDir *r, const char *dir, Err *err) {
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     return file_in(r->last, dir, "last.safetensors", err) &&
            file_in(r->best, dir, "best.safetensors", err) &&
+           file_in(r->rollback, dir, "rollback.safetensors", err) &&
            file_in(r->metrics, dir, "metrics.jsonl", err) &&
            file_in(r->config, dir, "config.json", err) && file_in(r->env, dir, "env.json", err);
 }

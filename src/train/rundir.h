@@ -6,6 +6,7 @@
  *   events.out.tfevents.*   the same for TensorBoard, with train.tensorboard
  *   last.safetensors    the state to go on from (train/state.h)
  *   best.safetensors    the state that did best in validation
+ *   rollback.safetensors   with train.nan=rollback: the state of the last validation
  *   lock                held by the process at work (io/lock.h) */
 #ifndef TRAIN_RUNDIR_H
 #define TRAIN_RUNDIR_H
@@ -16,8 +17,8 @@
 #include "io/lock.h"
 
 typedef struct RunDir {
-    char dir[FILE_PATH_MAX], last[FILE_PATH_MAX], best[FILE_PATH_MAX], metrics[FILE_PATH_MAX];
-    char config[FILE_PATH_MAX], env[FILE_PATH_MAX];
+    char dir[FILE_PATH_MAX], last[FILE_PATH_MAX], best[FILE_PATH_MAX], rollback[FILE_PATH_MAX];
+    char metrics[FILE_PATH_MAX], config[FILE_PATH_MAX], env[FILE_PATH_MAX];
     DirLock lock;
 } RunDir;
 

@@ -15,22 +15,36 @@ static const struct {
     Dtype dtype;
     int64_t n;
     size_t offset;
+    const void *otherwise; /* what it is in a file without it; NULL: every file has it */
 } small[] = {
     {"state.update", DT_I64, 1, offsetof(State, update)},
     {"state.evaluated", DT_I64, 1, offsetof(State, evaluated)},
     {"state.best_update", DT_I64, 1, offsetof(State, best_update)},
     {"state.best", DT_F64, sizeof(Score) / sizeof(double), offsetof(State, best)},
     {"state.tally", DT_F64, sizeof(Tally) / sizeof(double), offsetof(State, tally)},
+    {"state.guard", DT_F64, sizeof(Guard) / sizeof(double), offsetof(State, guard), &guard_unused},
 };
 enum { SMALL = sizeof small / sizeof *small };
 
 void state_layout(State *s, Arena *a, const Params *params) {
     s->params = params;
+    s->guard = guard_unused;
     s->w = arena_reals(a, params->total);
     adamw_layout(&s->adamw, a, params);
 }
 
 size_t state_bytes(const Params *params) { return 3 * params->total * sizeof(real); }
+
+static int small_tensors(const State *s, StTensor *t) {
+    int n = 0;
+    for (int i = 0; i < SMALL; i++) {
+        const void *data = (const char *)s + small[i].offset;
+        const size_t bytes = (size_t)small[i].n * dtype_size(small[i].dtype);
+        if (!small[i].otherwise || memcmp(data, small[i].otherwise, bytes) != 0)
+            t[n++] = st_tensor(small[i].name, small[i].dtype, 1, &small[i].n, data);
+    }
+    return n;
+}
 
 bool state_save(const State *s, const cJSON *config, const char *path, Err *err) {
     const Params *p = s->params;
@@ -40,9 +54,7 @@ bool state_save(const State *s, const cJSON *config, const char *path, Err *err)
     int n = params_tensors(p, s->w, "", 0, t, names);
     n += params_tensors(p, s->adamw.m, "state.m.", PARAM_TRAINED, t + n, names + n);
     n += params_tensors(p, s->adamw.v, "state.v.", PARAM_TRAINED, t + n, names + n);
-    for (int i = 0; i < SMALL; i++)
-        t[n++] = st_tensor(small[i].name, small[i].dtype, 1, &small[i].n,
-                           (const char *)s + small[i].offset);
+    n += small_tensors(s, t + n);
     char *text = cJSON_PrintUnformatted(config);
     const StMeta meta[] = {{"format", FORMAT}, {"config", text}};
     bool ok = st_write(path, KIND_CHECKPOINT, t, n, meta, sizeof meta / sizeof *meta, err);
@@ -67,18 +79,42 @@ static bool read_moments(const Params *p, real *out, const char *prefix, const S
     return true;
 }
 
+static bool is_sound(const State *s) {
+    return s->update >= 0 && s->evaluated >= 0 && s->evaluated <= s->update &&
+           s->best_update >= 0 && s->best_update <= s->update && guard_is_sound(&s->guard) &&
+           s->guard.skipped <= (double)s->update;
+}
+
+/* What may be missing could be there under a damaged name: no tensor is left over. */
+static bool check_count(const State *s, const StFile *f, Err *err) {
+    int n = s->params->count;
+    for (int i = 0; i < s->params->count; i++)
+        if (s->params->list[i].flags & PARAM_TRAINED) n += 2;
+    for (int i = 0; i < SMALL; i++) n += st_find(f, small[i].name) != NULL;
+    return n == f->ntensors ||
+           err_set(err, EX_DATAERR, "%s: has %d tensors, of which %d are not of a checkpoint",
+                   f->path, f->ntensors, f->ntensors - n);
+}
+
 static bool read_small(State *s, const StFile *f, Err *err) {
     for (int i = 0; i < SMALL; i++) {
+        void *to = (char *)s + small[i].offset;
+        const size_t bytes = (size_t)small[i].n * dtype_size(small[i].dtype);
+        if (small[i].otherwise && !st_find(f, small[i].name)) {
+            memcpy(to, small[i].otherwise, bytes);
+            continue;
+        }
         const StTensor *t = st_want(f, small[i].name, small[i].dtype, 1, &small[i].n, err);
         if (!t) return false;
-        memcpy((char *)s + small[i].offset, t->data, t->bytes);
+        memcpy(to, t->data, bytes);
     }
-    if (s->update >= 0 && s->evaluated >= 0 && s->evaluated <= s->update && s->best_update >= 0 &&
-        s->best_update <= s->update)
-        return true;
-    return err_set(err, EX_DATAERR,
-                   "%s: its counters (update %lld, evaluated %lld, best %lld) cannot be", f->path,
-                   (long long)s->update, (long long)s->evaluated, (long long)s->best_update);
+    return is_sound(s) ||
+           err_set(err, EX_DATAERR,
+                   "%s: its counters (update %lld, evaluated %lld, best %lld; skipped %g, in a row "
+                   "%g, rollbacks %g, rate %g) cannot be",
+                   f->path, (long long)s->update, (long long)s->evaluated,
+                   (long long)s->best_update, s->guard.skipped, s->guard.in_a_row,
+                   s->guard.rollbacks, s->guard.rate);
 }
 
 cJSON *state_config(const StFile *f, Err *err) {
@@ -128,7 +164,8 @@ bool state_load(State *s, const cJSON *config, const char *path, Err *err) {
     bool ok = state_check(&f, err) && params_read(s->params, s->w, &f, err) &&
               check_config(&f, config, err) &&
               read_moments(s->params, s->adamw.m, "state.m.", &f, err) &&
-              read_moments(s->params, s->adamw.v, "state.v.", &f, err) && read_small(s, &f, err);
+              read_moments(s->params, s->adamw.v, "state.v.", &f, err) && read_small(s, &f, err) &&
+              check_count(s, &f, err);
     st_close(&f);
     return ok;
 }

@@ -7,6 +7,8 @@
  *   state.best_update  I64 [1]  the update of best.safetensors, 0: none
  *   state.best         F64 [2]  its accuracy and loss
  *   state.tally        F64 [5]  sums since the last line of metrics: Tally
+ *   state.guard        F64 [4]  what came of numbers that were not finite: Guard (train/guard.h).
+ *                               Left out where nothing did, and in what 0.1.0 wrote
  *
  * and metadata: format, config (the resolved config as JSON) and crc32. There is no time and no
  * number of threads in it: runs of the same config have equal files. */
@@ -16,6 +18,7 @@
 #include <cjson/cJSON.h>
 
 #include "optim/adamw.h"
+#include "train/guard.h"
 
 typedef struct Score {
     double accuracy, loss;
@@ -32,8 +35,10 @@ typedef struct State {
     int64_t update, evaluated, best_update;
     Score best;
     Tally tally;
+    Guard guard;
 } State;
 
+/* Of no updates yet. */
 void state_layout(State *s, Arena *a, const Params *params);
 
 /* Bytes of a checkpoint's tensors. */

@@ -68,28 +68,106 @@ static bool interrupted(Trainer *t, Err *err) {
                    stop_asked(), (long long)t->state.update, (long long)t->horizon, t->dir.dir);
 }
 
+/* ---- numbers that are not finite ---- */
+
+/* The run ends, with the state at hand saved. */
+static bool end_at(Trainer *t, const char *what, Err *err) {
+    const double times = t->state.guard.rollbacks;
+    char after[48] = "";
+    if (!t->saved) save_and_go_on(t);
+    if (times > 0) snprintf(after, sizeof after, ", after %g rollbacks", times);
+    return err_set(err, t->saved ? EX_SOFTWARE : EX_IOERR,
+                   "%s%s. The state of update %lld is %s in %s. A lower train.lr, a longer "
+                   "train.warmup, a train.clip or train.nan=rollback may help, in another --out; "
+                   "or train.nan=skip, in this",
+                   what, after, (long long)t->state.update, t->saved ? "saved" : "NOT saved",
+                   t->dir.dir);
+}
+
+/* Whether the file is of the last validation; or later, where that had none, but not of updates
+ * that are still to come. */
+static bool has_rollback(const Trainer *t) {
+    const State *s = &t->state;
+    StFile f;
+    Err ignored;
+    int64_t update;
+    if (!st_open(&f, t->dir.rollback, &ignored)) return false;
+    const bool ok = state_check(&f, &ignored) && state_update(&f, &update, &ignored);
+    st_close(&f);
+    return ok && update >= s->evaluated && update <= s->update;
+}
+
+/* At the start of a process, what to go back to. */
+static bool prepare_rollback(const Trainer *t, Err *err) {
+    return t->c->train.nan != GUARD_ROLLBACK || (t->goes_on && has_rollback(t)) ||
+           state_save(&t->state, t->c->resolved, t->dir.rollback, err);
+}
+
+static void keep_for_rollback(const Trainer *t) {
+    Err err;
+    if (t->c->train.nan == GUARD_ROLLBACK &&
+        !state_save(&t->state, t->c->resolved, t->dir.rollback, &err))
+        log_warn("a rollback would not go back to here but further: %s", err.text);
+}
+
+/* Saved at once: a process that was killed would go back from where it was before, and perhaps to a
+ * later validation than this. */
+static bool roll_back(Trainer *t, const char *what, int64_t from, Err *err) {
+    State *s = &t->state;
+    const State before = *s;
+    Err why;
+    if (!state_load(s, t->c->resolved, t->dir.rollback, &why))
+        return err_set(err, why.code, "%s; and the run cannot go back: %s", what, why.text);
+    guard_roll_back(&s->guard, &before.guard);
+    if (before.best_update <= s->update) s->best = before.best, s->best_update = before.best_update;
+    engine_weights(&t->engine, s->w);
+    meter_rollback(&t->meter, s, from);
+    log_warn("%s. Back to update %lld, with %g of the learning rate from here on (%g of %d times)",
+             what, (long long)s->update, s->guard.rate, s->guard.rollbacks, GUARD_MOST_ROLLBACKS);
+    save_and_go_on(t);
+    return true;
+}
+
+/* The update, or the validation of `from`, is not finite, and the run may not leave it out. */
+static bool not_finite(Trainer *t, const char *what, int64_t from, Err *err) {
+    const bool back =
+        t->c->train.nan == GUARD_ROLLBACK && t->state.guard.rollbacks < GUARD_MOST_ROLLBACKS;
+    return back ? roll_back(t, what, from, err) : end_at(t, what, err);
+}
+
 /* ---- an update ---- */
 
-static bool not_finite(Trainer *t, const Update *u, Err *err) {
-    char what[256];
-    update_describe_bad(u, what, sizeof what);
-    update_tell_bad(u);
-    if (!t->saved) save_and_go_on(t);
-    return err_set(
-        err, t->saved ? EX_SOFTWARE : EX_IOERR,
-        "update %lld: %s. The update is not made; the state before it is %s in %s. A lower "
-        "train.lr, a longer train.warmup or a train.clip may help, in another --out",
-        (long long)u->number, what, t->saved ? "saved" : "NOT saved", t->dir.dir);
+static bool bad_update(Trainer *t, Update *u, Err *err) {
+    const Guard *g = &t->state.guard;
+    char bad[256], what[512];
+    update_describe_bad(u, bad, sizeof bad);
+    snprintf(what, sizeof what, "update %lld: %s; it is not made", (long long)u->number, bad);
+    if (g->in_a_row == 0) update_tell_bad(u);
+    if (t->c->train.nan != GUARD_SKIP) return not_finite(t, what, u->number, err);
+    update_skip(u);
+    t->saved = false;
+    meter_skip(&t->meter, &t->state);
+    if (g->in_a_row >= GUARD_MOST_SKIPPED) {
+        format_add(what, sizeof what, ", the last of %g in a row", g->in_a_row);
+        return end_at(t, what, err);
+    }
+    log_warn("%s (%g are left out so far, %g in a row)", what, g->skipped, g->in_a_row);
+    return true;
 }
 
 static bool update(Trainer *t, Err *err) {
     const TrainConf *conf = &t->c->train;
     const double start = clock_seconds();
     Update u = {conf, &t->loader, &t->engine, &t->state, t->grads, t->state.update + 1};
-    u.lr = conf->lr * schedule_factor(conf->schedule, u.number, conf->warmup, t->horizon);
+    u.lr = conf->lr * schedule_factor(conf->schedule, u.number, conf->warmup, t->horizon) *
+           t->state.guard.rate;
     if (!update_gradients(&u)) return interrupted(t, err);
-    if (!update_is_finite(&u)) return not_finite(t, &u, err);
-    update_commit(&u);
+    const bool finite = update_is_finite(&u);
+    if (finite)
+        update_commit(&u);
+    else if (!bad_update(t, &u, err))
+        return false;
+    if (t->state.update < u.number) return true; /* it went back */
     t->saved = false;
     u.work.seconds = clock_seconds() - start;
     meter_update(&t->meter, &t->state, &u.work, u.lr, u.norm);
@@ -101,16 +179,6 @@ static bool update(Trainer *t, Err *err) {
 static bool validation_due(const Trainer *t) {
     const State *s = &t->state;
     return s->evaluated < s->update && (s->update % t->every == 0 || s->update == t->horizon);
-}
-
-/* A signal came, or a number is not finite: what err says of it has no name for the weights. */
-static bool not_evaluated(Trainer *t, const char *what, int64_t update, Err *err) {
-    if (err->code == EX_TEMPFAIL) return interrupted(t, err);
-    if (!t->saved) save_and_go_on(t);
-    return err_set(err, t->saved ? err->code : EX_IOERR,
-                   "%s (update %lld): %s. The state of update %lld is %s in %s", what,
-                   (long long)update, err->text, (long long)t->state.update,
-                   t->saved ? "saved" : "NOT saved", t->dir.dir);
 }
 
 static bool better(const State *s, const Score *score) {
@@ -132,13 +200,22 @@ static bool keep_best(Trainer *t, const Score *score) {
     return true;
 }
 
+/* A signal came, or a number is not finite, as err says. */
+static bool not_validated(Trainer *t, Err *err) {
+    char what[sizeof err->text + 64];
+    if (err->code == EX_TEMPFAIL) return interrupted(t, err);
+    snprintf(what, sizeof what, "validation (update %lld): %s", (long long)t->state.update,
+             err->text);
+    return not_finite(t, what, t->state.update, err);
+}
+
 static bool validate(Trainer *t, Err *err) {
     State *s = &t->state;
     const int count = t->loader.examples[SPLIT_VAL];
     const double start = clock_seconds();
     Score score;
     if (!evaluate(&score, &t->engine, &t->loader, SPLIT_VAL, "validating", NULL, err))
-        return not_evaluated(t, "validation", s->update, err);
+        return not_validated(t, err);
     meter_validation(&t->meter, s->update, &score, count, clock_seconds() - start);
     s->evaluated = s->update;
     const bool best = better(s, &score) && keep_best(t, &score);
@@ -146,6 +223,7 @@ static bool validate(Trainer *t, Err *err) {
              (long long)s->update, (double)s->update / (double)t->meter.per_epoch,
              100 * score.accuracy, score.loss, best ? ": the best so far" : "");
     save_and_go_on(t);
+    keep_for_rollback(t);
     meter_peak(&t->meter);
     return true;
 }
@@ -171,19 +249,27 @@ static void tell_test(Trainer *t, const char *which, int64_t update, const Score
              log_style(LOG_RESET), score->loss, count);
 }
 
+static bool not_tested(Trainer *t, const char *which, int64_t update, Err *err) {
+    char what[sizeof err->text + 64];
+    if (err->code == EX_TEMPFAIL) return interrupted(t, err);
+    snprintf(what, sizeof what, "the test of %s (update %lld): %s", which, (long long)update,
+             err->text);
+    return end_at(t, what, err);
+}
+
 static bool test(Trainer *t, Err *err) {
     const State *s = &t->state;
     int64_t best = s->best_update;
     Score score;
     if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing last", NULL, err))
-        return not_evaluated(t, "the test of last", s->update, err);
+        return not_tested(t, "last", s->update, err);
     tell_test(t, "last", s->update, &score);
     if (best == 0) return true;
     if (best != s->update) {
         if (!read_best(t, &best, err)) return false;
         engine_weights(&t->engine, t->best_w);
         if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing best", NULL, err))
-            return not_evaluated(t, "the test of best", best, err);
+            return not_tested(t, "best", best, err);
     }
     t->best_tested = best;
     tell_test(t, "best", best, &score);
@@ -198,6 +284,11 @@ static void tell_end(const Trainer *t) {
              format_duration(time, sizeof time, t->meter.seconds),
              format_bytes(own, sizeof own, most),
              format_bytes(mapped, sizeof mapped, usage.mapped));
+    const Guard *g = &t->state.guard;
+    if (g->skipped > 0) log_info("%g updates that were not finite are left out", g->skipped);
+    if (g->rollbacks > 0)
+        log_info("went back from numbers that were not finite %g times, to %g of train.lr",
+                 g->rollbacks, g->rate);
     char best[64] = "";
     const int64_t update = t->best_tested ? t->best_tested : t->state.best_update;
     if (update) snprintf(best, sizeof best, "best.safetensors (update %lld), ", (long long)update);
@@ -367,7 +458,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
     if (t->begun && (!check_length(t, err) || !describe(t, err))) return false;
-    return open_meter(t, err) && work(t, end, err);
+    return prepare_rollback(t, err) && open_meter(t, err) && work(t, end, err);
 }
 
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err) {

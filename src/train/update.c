@@ -41,13 +41,16 @@ bool update_gradients(Update *u) {
 
 /* ---- numbers that are not finite ---- */
 
+/* Of the updates that were made. */
+static int64_t adamw_step(const Update *u) { return u->number - (int64_t)u->state->guard.skipped; }
+
 bool update_is_finite(Update *u) {
     const State *s = u->state;
     if (!isfinite(u->loss) || !isfinite(u->norm)) return false;
     u->overflow = finite_statistics(u->engine);
     if (!u->overflow)
         u->overflow = adamw_overflow(&s->adamw, &u->conf->adamw, s->w, u->grads, u->lr,
-                                     clip_factor(u->norm, u->conf->clip), u->number);
+                                     clip_factor(u->norm, u->conf->clip), adamw_step(u));
     return !u->overflow;
 }
 
@@ -99,18 +102,24 @@ void update_tell_bad(const Update *u) {
     tell_examples(u);
 }
 
-/* ---- the update ---- */
+/* ---- what becomes of it ---- */
 
 void update_commit(const Update *u) {
     State *s = u->state;
     adamw_update(&s->adamw, &u->conf->adamw, s->w, u->grads, u->lr,
-                 clip_factor(u->norm, u->conf->clip), u->number);
+                 clip_factor(u->norm, u->conf->clip), adamw_step(u));
     engine_commit(u->engine, s->w);
     engine_weights(u->engine, s->w);
     s->update++;
+    s->guard.in_a_row = 0;
     s->tally.updates++;
     s->tally.samples += u->work.samples;
     s->tally.loss += u->loss;
     s->tally.correct += u->correct;
     s->tally.norm += u->norm;
+}
+
+void update_skip(const Update *u) {
+    u->state->update++;
+    guard_skip(&u->state->guard);
 }

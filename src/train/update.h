@@ -31,5 +31,7 @@ void update_describe_bad(const Update *u, char *text, size_t size);
 void update_tell_bad(const Update *u);
 
 void update_commit(const Update *u);
+/* Instead: it counts as made, and leaves all else as it was. */
+void update_skip(const Update *u);
 
 #endif

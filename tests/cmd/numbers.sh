@@ -14,21 +14,6 @@ train=("$bin/cast_train" "$tmp/tiny.json" --threads 1)
 "${train[@]}" --out "$tmp/run" >"$tmp/out" 2>&1
 result $? "a run" "$tmp/out"
 
-# Writes bytes, given as escapes, over the first of a tensor's.
-edit() { # edit FILE TENSOR BYTES
-    local file=$1 header at crc
-    header=$((8 + $(od -An -tu8 -N8 "$file")))
-    at=$(head -c $header "$file" | grep -aoE "\"$2\":\{[^}]*\"data_offsets\":\[[0-9]+" | grep -oE '[0-9]+$')
-    printf '%b' "$3" | dd of="$file" bs=1 seek=$((header + at)) conv=notrunc 2>/dev/null
-    crc=$(tail -c +$((header + 1)) "$file" | gzip -c | tail -c 8 | od -An -tx4 -N4 | tr -d ' ')
-    at=$(head -c $header "$file" | grep -aob '"crc32":"' | cut -d: -f1)
-    printf '%s' "$crc" | dd of="$file" bs=1 seek=$((at + 9)) conv=notrunc 2>/dev/null
-}
-repeat() { # repeat COUNT BYTES
-    local i all=''
-    for ((i = 0; i < $1; i++)); do all+=$2; done
-    echo "$all"
-}
 nan=$(repeat 8 '\xff') # as one double or two floats
 zero=$(repeat 8 '\x00')
 largest='\xff\xff\x7f\x7f'

@@ -219,6 +219,30 @@ static void test_begun_again(void **state) {
     }
 }
 
+/* So it is where a run goes back to its last validation, twice, of lines that it has made anew. */
+static void test_rolled_back(void **state) {
+    (void)state;
+    for (int curves = 0; curves < 2; curves++) {
+        Run r = read_run(TRAIN(1, 3, 1) TRAIN(2, 4, 2) VAL(2, 0.5, 1) MARK("save", 2, 2)
+                             TRAIN(3, 5, 3) TRAIN(4, 5, 4) MARK("save", 4, 4) MARK("rollback", 2, 5)
+                                 MARK("save", 2, 5) TRAIN(3, 6, 6) MARK("rollback", 2, 7)
+                                     MARK("save", 2, 7) TRAIN(3, 7, 8),
+                         curves);
+        assert_int_equal(r.train.n, curves ? 3 : 2);
+        assert_true(r.train.line[r.train.n - 1].value[RUN_LOSS] == 7);
+        assert_true(run_made(&r).step == 3 && run_made(&r).value[RUN_SECONDS] == 8);
+        assert_int_equal(r.val.n, 1);
+        assert_int_equal(r.unread, 0);
+        run_free(&r);
+        r = read_run(TRAIN(5, 3, 3) MARK("save", 6, 4) "{\"kind\": \"skip\", \"step\": 7}\n" MARK(
+                         "rollback", 2, 5),
+                     curves);
+        assert_true(run_made(&r).step == 2 && run_made(&r).value[RUN_SECONDS] == 5);
+        assert_int_equal(r.unread, 0);
+        run_free(&r);
+    }
+}
+
 /* A run of minutes that was given more of them is not done, whether it went on already or not. */
 static void test_a_timed_run_goes_on(void **state) {
     static const char config[] =
@@ -350,6 +374,7 @@ int main(void) {
         cmocka_unit_test(test_a_test_without_a_loss),
         cmocka_unit_test(test_end_without_lines),
         cmocka_unit_test(test_begun_again),
+        cmocka_unit_test(test_rolled_back),
         cmocka_unit_test(test_a_timed_run_goes_on),
         cmocka_unit_test(test_zeros),
         cmocka_unit_test(test_huge_numbers),

@@ -1,5 +1,6 @@
 #include "train/state.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,6 +46,7 @@ static void fill(Fixture *x) {
     x->s.best_update = 17;
     x->s.best = (Score){0.1, 1.0 / 3};
     x->s.tally = (Tally){1, 2, 1e300, 4, 1.0 / 7};
+    x->s.guard = (Guard){100, 3, 2, 0.25};
 }
 
 static void assert_same(const State *a, const State *b) {
@@ -56,6 +58,7 @@ static void assert_same(const State *a, const State *b) {
     assert_true(a->best_update == b->best_update);
     assert_memory_equal(&a->best, &b->best, sizeof a->best);
     assert_memory_equal(&a->tally, &b->tally, sizeof a->tally);
+    assert_memory_equal(&a->guard, &b->guard, sizeof a->guard);
 }
 
 static const char *save(Fixture *x) {
@@ -75,6 +78,37 @@ static void test_round_trip(void **state) {
     const char *path = save(&x);
     if (!state_load(&y.s, y.c.resolved, path, &err)) fail_msg("%s", err.text);
     assert_same(&x.s, &y.s);
+    close_state(&x);
+    close_state(&y);
+}
+
+/* As 0.1.0 wrote it: where nothing came of numbers that were not finite, there is nothing of it. */
+static void test_guard(void **state) {
+    static const Guard wrong[] = {{1, 2, 0, 1},   {-1, -1, 0, 1},  {200000000000, 0, 0, 1},
+                                  {0, 0, 0, 0},   {0, 0, 0, 2},    {0, 0, -1, 1},
+                                  {0, 0, 0, NAN}, {NAN, NAN, 0, 1}};
+    Fixture x, y;
+    StFile f;
+    Err err;
+    (void)state;
+    open_state(&x, "");
+    open_state(&y, "");
+    const char *path = save(&x);
+    assert_true(st_open(&f, path, &err));
+    assert_non_null(st_find(&f, "state.guard"));
+    st_close(&f);
+    x.s.guard = guard_unused;
+    assert_true(state_save(&x.s, x.c.resolved, path, &err) && st_open(&f, path, &err));
+    assert_null(st_find(&f, "state.guard"));
+    st_close(&f);
+    assert_true(state_load(&y.s, y.c.resolved, path, &err));
+    assert_same(&x.s, &y.s);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        x.s.guard = wrong[i];
+        assert_true(state_save(&x.s, x.c.resolved, path, &err));
+        assert_false(state_load(&y.s, y.c.resolved, path, &err));
+        assert_int_equal(err.code, EX_DATAERR);
+    }
     close_state(&x);
     close_state(&y);
 }
@@ -146,9 +180,8 @@ static void test_cut_short(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_another_config),
-        cmocka_unit_test(test_flipped_bits),
+        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_another_config), cmocka_unit_test(test_flipped_bits),
         cmocka_unit_test(test_cut_short),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);

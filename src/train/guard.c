@@ -1,0 +1,26 @@
+#include "train/guard.h"
+
+#include <stddef.h>
+
+const Guard guard_unused = {.rate = 1};
+
+const char *guard_name(int policy) {
+    static const char *const names[] = {"stop", "skip", "rollback"};
+    return policy >= GUARD_STOP && policy <= GUARD_ROLLBACK ? names[policy] : NULL;
+}
+
+/* Of what is no number each comparison is false. */
+bool guard_is_sound(const Guard *g) {
+    return g->in_a_row >= 0 && g->in_a_row <= g->skipped && g->skipped < 1e15 &&
+           g->rollbacks >= 0 && g->rollbacks < 1e15 && g->rate > 0 && g->rate <= 1;
+}
+
+void guard_skip(Guard *g) {
+    g->skipped++;
+    g->in_a_row++;
+}
+
+void guard_roll_back(Guard *g, const Guard *before) {
+    g->rollbacks = before->rollbacks + 1;
+    g->rate = before->rate / 2;
+}
