@@ -7,14 +7,11 @@
 #include "optim/schedule.h"
 #include "train/banner.h"
 #include "train/evaluate.h"
-#include "train/meter.h"
+#include "train/keep.h"
 #include "train/run.h"
-#include "train/rundir.h"
 #include "train/stop.h"
 #include "train/update.h"
 #include "train/usage.h"
-
-static const double save_retry_seconds = 60;
 
 typedef struct Trainer {
     const Config *c;
@@ -28,42 +25,14 @@ typedef struct Trainer {
     Meter meter;
     int64_t horizon, end; /* the last update of the schedule, and of this process */
     int64_t every;        /* updates between validations */
-    double next_save;
+    Keeper keep;
     int64_t best_tested;
-    bool saved;   /* the state at hand is in last.safetensors */
     bool goes_on; /* from a checkpoint */
     bool begun;   /* the directory tells of updates: of those of the checkpoint, or of others */
 } Trainer;
 
-/* ---- saving ---- */
-
-/* A failure is told at once, and tried again in a while. */
-static bool save(Trainer *t, Err *err) {
-    double wait = t->c->train.save_minutes * 60;
-    meter_mark(&t->meter, "save", t->state.update);
-    metrics_sync(&t->meter.file);
-    t->saved = state_save(&t->state, t->c->resolved, t->dir.last, err);
-    if (!t->saved) {
-        log_warn("the state of update %lld is NOT saved: %s", (long long)t->state.update,
-                 err->text);
-        if (wait > save_retry_seconds) wait = save_retry_seconds;
-    }
-    t->next_save = clock_seconds() + wait;
-    return t->saved;
-}
-
-static void save_and_go_on(Trainer *t) {
-    Err err;
-    save(t, &err);
-}
-
-static bool save_at_end(Trainer *t, Err *err) {
-    if (t->saved || save(t, err)) return true;
-    return err_set(err, EX_IOERR, "update %lld is lost: %s", (long long)t->state.update, err->text);
-}
-
 static bool interrupted(Trainer *t, Err *err) {
-    if (!save_at_end(t, err)) return false;
+    if (!keep_last_at_end(&t->keep, err)) return false;
     return err_set(err, EX_TEMPFAIL, "%s: stopped after update %lld of %lld, which is saved in %s",
                    stop_asked(), (long long)t->state.update, (long long)t->horizon, t->dir.dir);
 }
@@ -74,57 +43,24 @@ static bool interrupted(Trainer *t, Err *err) {
 static bool end_at(Trainer *t, const char *what, Err *err) {
     const double times = t->state.guard.rollbacks;
     char after[48] = "";
-    if (!t->saved) save_and_go_on(t);
+    if (!t->keep.saved) keep_last(&t->keep);
     if (times > 0) snprintf(after, sizeof after, ", after %g rollbacks", times);
-    return err_set(err, t->saved ? EX_SOFTWARE : EX_IOERR,
+    return err_set(err, t->keep.saved ? EX_SOFTWARE : EX_IOERR,
                    "%s%s. The state of update %lld is %s in %s. A lower train.lr, a longer "
                    "train.warmup, a train.clip or train.nan=rollback may help, in another --out; "
                    "or train.nan=skip, in this",
-                   what, after, (long long)t->state.update, t->saved ? "saved" : "NOT saved",
+                   what, after, (long long)t->state.update, t->keep.saved ? "saved" : "NOT saved",
                    t->dir.dir);
 }
 
-/* Whether the file is of the last validation; or later, where that had none, but not of updates
- * that are still to come. */
-static bool has_rollback(const Trainer *t) {
-    const State *s = &t->state;
-    StFile f;
-    Err ignored;
-    int64_t update;
-    if (!st_open(&f, t->dir.rollback, &ignored)) return false;
-    const bool ok = state_check(&f, &ignored) && state_update(&f, &update, &ignored);
-    st_close(&f);
-    return ok && update >= s->evaluated && update <= s->update;
-}
-
-/* At the start of a process, what to go back to. */
-static bool prepare_rollback(const Trainer *t, Err *err) {
-    return t->c->train.nan != GUARD_ROLLBACK || (t->goes_on && has_rollback(t)) ||
-           state_save(&t->state, t->c->resolved, t->dir.rollback, err);
-}
-
-static void keep_for_rollback(const Trainer *t) {
-    Err err;
-    if (t->c->train.nan == GUARD_ROLLBACK &&
-        !state_save(&t->state, t->c->resolved, t->dir.rollback, &err))
-        log_warn("a rollback would not go back to here but further: %s", err.text);
-}
-
-/* Saved at once: a process that was killed would go back from where it was before, and perhaps to a
- * later validation than this. */
 static bool roll_back(Trainer *t, const char *what, int64_t from, Err *err) {
-    State *s = &t->state;
-    const State before = *s;
+    const State *s = &t->state;
     Err why;
-    if (!state_load(s, t->c->resolved, t->dir.rollback, &why))
+    if (!keep_roll_back(&t->keep, from, &why))
         return err_set(err, why.code, "%s; and the run cannot go back: %s", what, why.text);
-    guard_roll_back(&s->guard, &before.guard);
-    if (before.best_update <= s->update) s->best = before.best, s->best_update = before.best_update;
     engine_weights(&t->engine, s->w);
-    meter_rollback(&t->meter, s, from);
     log_warn("%s. Back to update %lld, with %g of the learning rate from here on (%g of %d times)",
              what, (long long)s->update, s->guard.rate, s->guard.rollbacks, GUARD_MOST_ROLLBACKS);
-    save_and_go_on(t);
     return true;
 }
 
@@ -145,7 +81,7 @@ static bool bad_update(Trainer *t, Update *u, Err *err) {
     if (g->in_a_row == 0) update_tell_bad(u);
     if (t->c->train.nan != GUARD_SKIP) return not_finite(t, what, u->number, err);
     update_skip(u);
-    t->saved = false;
+    t->keep.saved = false;
     meter_skip(&t->meter, &t->state);
     if (g->in_a_row >= GUARD_MOST_SKIPPED) {
         format_add(what, sizeof what, ", the last of %g in a row", g->in_a_row);
@@ -168,7 +104,7 @@ static bool update(Trainer *t, Err *err) {
     else if (!bad_update(t, &u, err))
         return false;
     if (t->state.update < u.number) return true; /* it went back */
-    t->saved = false;
+    t->keep.saved = false;
     u.work.seconds = clock_seconds() - start;
     meter_update(&t->meter, &t->state, &u.work, u.lr, u.norm);
     return true;
@@ -184,20 +120,6 @@ static bool validation_due(const Trainer *t) {
 static bool better(const State *s, const Score *score) {
     if (s->best_update == 0 || score->accuracy > s->best.accuracy) return true;
     return score->accuracy == s->best.accuracy && score->loss < s->best.loss;
-}
-
-/* The state names its best only once that is on the disk. */
-static bool keep_best(Trainer *t, const Score *score) {
-    State with = t->state;
-    Err err;
-    with.best = *score;
-    with.best_update = with.update;
-    if (!state_save(&with, t->c->resolved, t->dir.best, &err)) {
-        log_warn("the best weights so far are NOT saved: %s", err.text);
-        return false;
-    }
-    t->state = with;
-    return true;
 }
 
 /* A signal came, or a number is not finite, as err says. */
@@ -218,12 +140,12 @@ static bool validate(Trainer *t, Err *err) {
         return not_validated(t, err);
     meter_validation(&t->meter, s->update, &score, count, clock_seconds() - start);
     s->evaluated = s->update;
-    const bool best = better(s, &score) && keep_best(t, &score);
+    const bool best = better(s, &score) && keep_best(&t->keep, &score);
     log_info("update %lld, epoch %.2f: validation accuracy %.2f %%, loss %.4f%s",
              (long long)s->update, (double)s->update / (double)t->meter.per_epoch,
              100 * score.accuracy, score.loss, best ? ": the best so far" : "");
-    save_and_go_on(t);
-    keep_for_rollback(t);
+    keep_last(&t->keep);
+    keep_for_rollback(&t->keep);
     meter_peak(&t->meter);
     return true;
 }
@@ -304,19 +226,19 @@ static bool loop(Trainer *t, Err *err) {
         if (validation_due(t) && !validate(t, err)) return false;
         if (t->state.update >= t->end) break;
         if (!update(t, err)) return false;
-        if (clock_seconds() >= t->next_save && !validation_due(t)) save_and_go_on(t);
+        if (clock_seconds() >= t->keep.next && !validation_due(t)) keep_last(&t->keep);
     }
     return true;
 }
 
 static bool work(Trainer *t, TrainEnd *end, Err *err) {
-    t->next_save = clock_seconds() + t->c->train.save_minutes * 60;
+    keep_begin(&t->keep);
     stop_on_signals();
     if (t->begun) meter_mark(&t->meter, "resume", t->state.update);
     if (!loop(t, err)) return false;
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     if (*end == TRAIN_DONE && !test(t, err)) return false;
-    if (!save_at_end(t, err)) return false;
+    if (!keep_last_at_end(&t->keep, err)) return false;
     tell_end(t);
     return true;
 }
@@ -360,7 +282,7 @@ static bool open_state(Trainer *t, Err *err) {
         return true;
     }
     if (!state_load(s, t->c->resolved, t->dir.last, err)) return explain_damage(t, err);
-    t->saved = true;
+    t->keep.saved = true;
     log_info("run      %s: resuming at update %lld", t->dir.dir, (long long)s->update);
     return true;
 }
@@ -458,11 +380,13 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
     if (t->begun && (!check_length(t, err) || !describe(t, err))) return false;
-    return prepare_rollback(t, err) && open_meter(t, err) && work(t, end, err);
+    return keep_prepare_rollback(&t->keep, t->goes_on, err) && open_meter(t, err) &&
+           work(t, end, err);
 }
 
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err) {
     Trainer t = {.c = c, .r = r, .dir.lock = LOCK_NONE, .meter = {.file.fd = -1, .events.fd = -1}};
+    t.keep = (Keeper){.c = c, .dir = &t.dir, .meter = &t.meter, .state = &t.state};
     *end = TRAIN_DONE;
     const bool ok = start(&t, end, err);
     log_progress_end();
