@@ -57,13 +57,14 @@ void banner_parameters(const Config *c) {
 /* ---- model, data, machine ---- */
 
 /* Gradient sums of lanes are planned for all lanes, but only about threads + log2 lanes of them
- * live at a time. */
+ * live at a time; a best state waits in memory only where it cannot be written, and its moments are
+ * read by no test. */
 static double untouched(const Config *c) {
     const int most = c->train.lanes < c->train.batch ? c->train.lanes : c->train.batch;
     int live = lanes_threads();
     for (int n = most; n > 1; n = (n + 1) / 2) live++;
     const double spare = most > live ? most - live : 0;
-    return spare * (double)c->model.params.total * sizeof(real);
+    return (spare + 2) * (double)c->model.params.total * sizeof(real);
 }
 
 void banner_model(const Config *c) {

@@ -1,5 +1,7 @@
 #include "train/keep.h"
 
+#include <string.h>
+
 #include "core/log.h"
 
 static const double retry_seconds = 60;
@@ -8,21 +10,72 @@ static double seconds_between(const Keeper *k) { return k->c->train.save_minutes
 
 void keep_begin(Keeper *k) { k->next = clock_seconds() + seconds_between(k); }
 
+/* ---- the best ---- */
+
+void keep_layout(Keeper *k, Arena *a, const Params *params) { state_layout(&k->best, a, params); }
+
+/* The state names its best only once that is on the disk. */
+static bool write_best(Keeper *k, const State *best, Err *err) {
+    k->best_waits = !state_save(best, k->c->resolved, k->dir->best, err);
+    if (k->best_waits) return false;
+    k->state->best = best->best;
+    k->state->best_update = best->best_update;
+    k->saved = false;
+    return true;
+}
+
+/* From the run's state, but for where the vectors are. */
+static void copy_best(Keeper *k, const State *from) {
+    State *to = &k->best;
+    const State own = *to;
+    const size_t bytes = from->params->total * sizeof *from->w;
+    *to = *from;
+    to->w = memcpy(own.w, from->w, bytes);
+    to->adamw = own.adamw;
+    memcpy(to->adamw.m, from->adamw.m, bytes);
+    memcpy(to->adamw.v, from->adamw.v, bytes);
+}
+
+void keep_best(Keeper *k, const Score *score) {
+    State best = *k->state;
+    Err err;
+    best.best = *score;
+    best.best_update = best.update;
+    if (write_best(k, &best, &err)) return;
+    log_warn("the best weights so far are NOT saved: %s. Kept in memory, to be tried again",
+             err.text);
+    copy_best(k, &best);
+}
+
+int64_t keep_best_so_far(const Keeper *k, Score *score) {
+    const State *s = k->best_waits ? &k->best : k->state;
+    *score = s->best;
+    return s->best_update;
+}
+
+static void try_best_again(Keeper *k, Err *err) {
+    if (!k->best_waits) return;
+    if (write_best(k, &k->best, err))
+        log_info("the best weights, of update %lld, are saved now", (long long)k->best.update);
+    else
+        log_warn("the best weights, of update %lld, are still NOT saved: %s",
+                 (long long)k->best.update, err->text);
+}
+
 /* ---- the last ---- */
 
 /* A failure is told at once, and tried again in a while. */
-static bool save(Keeper *k, Err *err) {
+static void save(Keeper *k, Err *err) {
     const State *s = k->state;
     double wait = seconds_between(k);
+    try_best_again(k, err);
     meter_mark(k->meter, "save", s->update);
     metrics_sync(&k->meter->file);
     k->saved = state_save(s, k->c->resolved, k->dir->last, err);
-    if (!k->saved) {
+    if (!k->saved)
         log_warn("the state of update %lld is NOT saved: %s", (long long)s->update, err->text);
-        if (wait > retry_seconds) wait = retry_seconds;
-    }
+    if ((!k->saved || k->best_waits) && wait > retry_seconds) wait = retry_seconds;
     k->next = clock_seconds() + wait;
-    return k->saved;
 }
 
 void keep_last(Keeper *k) {
@@ -30,26 +83,14 @@ void keep_last(Keeper *k) {
     save(k, &err);
 }
 
-bool keep_last_at_end(Keeper *k, Err *err) {
-    if (k->saved || save(k, err)) return true;
-    return err_set(err, EX_IOERR, "update %lld is lost: %s", (long long)k->state->update,
-                   err->text);
-}
-
-/* ---- the best ---- */
-
-/* The state names its best only once that is on the disk. */
-bool keep_best(Keeper *k, const Score *score) {
-    State with = *k->state;
-    Err err;
-    with.best = *score;
-    with.best_update = with.update;
-    if (!state_save(&with, k->c->resolved, k->dir->best, &err)) {
-        log_warn("the best weights so far are NOT saved: %s", err.text);
-        return false;
-    }
-    *k->state = with;
-    return true;
+bool keep_at_end(Keeper *k, Err *err) {
+    if (!k->saved || k->best_waits) save(k, err);
+    if (!k->saved)
+        return err_set(err, EX_IOERR, "update %lld is lost: %s", (long long)k->state->update,
+                       err->text);
+    return !k->best_waits ||
+           err_set(err, EX_IOERR, "the best weights, of update %lld, are lost: %s",
+                   (long long)k->best.update, err->text);
 }
 
 /* ---- the one to go back to ---- */
@@ -85,6 +126,7 @@ bool keep_roll_back(Keeper *k, int64_t from, Err *err) {
     if (!state_load(s, k->c->resolved, k->dir->rollback, err)) return false;
     guard_roll_back(&s->guard, &before.guard);
     if (before.best_update <= s->update) s->best = before.best, s->best_update = before.best_update;
+    k->best_waits = k->best_waits && k->best.update <= s->update;
     meter_rollback(k->meter, s, from);
     keep_last(k);
     return true;

@@ -1,6 +1,6 @@
 /* What a run keeps of its state on the disk (train/rundir.h): the last, the best, and with
  * train.nan=rollback that of the last validation. What cannot be written ends no run: it is told,
- * and tried again. */
+ * and tried again whenever the last is saved; what never could be is an error at the end. */
 #ifndef TRAIN_KEEP_H
 #define TRAIN_KEEP_H
 
@@ -15,17 +15,25 @@ typedef struct Keeper {
     State *state; /* the run's */
     bool saved;   /* it is in last.safetensors */
     double next;  /* when it is to be saved, by clock_seconds */
+    State best;   /* a copy of its own: that could not be written yet. Else of no meaning */
+    bool best_waits;
 } Keeper;
+
+/* Memory of the best, touched only when it is needed. */
+void keep_layout(Keeper *k, Arena *a, const Params *params);
 
 /* Sets when the first save by the clock is due. */
 void keep_begin(Keeper *k);
 
 void keep_last(Keeper *k);
-/* Unless it is saved already; EX_IOERR: it is lost. */
-bool keep_last_at_end(Keeper *k, Err *err);
+/* Tries all again that is not saved; EX_IOERR: it is lost. */
+bool keep_at_end(Keeper *k, Err *err);
 
-/* Of the state that was just validated: writes it as the best, and names it so. */
-bool keep_best(Keeper *k, const Score *score);
+/* The state that was just validated is the best so far: writes it, and then names it so. What
+ * waited to be written is none any more. */
+void keep_best(Keeper *k, const Score *score);
+/* The update of the best so far, 0 for none, and *score. */
+int64_t keep_best_so_far(const Keeper *k, Score *score);
 
 /* With train.nan=rollback: sees to it at the start that there is a state to go back to (EX_IOERR,
  * EX_CANTCREAT), and keeps the one that was just validated. */

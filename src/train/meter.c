@@ -118,11 +118,12 @@ static void tell_end(Meter *m, bool ok, const Err *err) {
     m->failing = !ok;
 }
 
-static void end(Meter *m) {
+/* Whether the line is in metrics.jsonl. */
+static bool end(Meter *m) {
     Err err;
-    bool ok = metrics_end(&m->file, &err);
-    ok = events_end(&m->events, &err) && ok;
-    tell_end(m, ok, &err);
+    const bool written = metrics_end(&m->file, &err);
+    tell_end(m, events_end(&m->events, &err) && written, &err);
+    return written;
 }
 
 static void report(Meter *m, State *s, double lr) {
@@ -215,12 +216,12 @@ void meter_validation(Meter *m, int64_t update, const Score *score, int count, d
     end(m);
 }
 
-void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count) {
+bool meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count) {
     const bool last = strcmp(which, "last") == 0;
     begin(m, "test", update);
     metrics_text(&m->file, "which", which);
     scalar(m, last ? "test_last/accuracy" : "test_best/accuracy", score->accuracy);
     scalar(m, last ? "test_last/loss" : "test_best/loss", score->loss);
     metrics_int(&m->file, "count", count);
-    end(m);
+    return end(m);
 }

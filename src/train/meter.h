@@ -85,6 +85,7 @@ void meter_mark(Meter *m, const char *kind, int64_t update);
 void meter_skip(Meter *m, const State *s);
 void meter_rollback(Meter *m, const State *s, int64_t from);
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds);
-void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count);
+/* Whether the line was written. */
+bool meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count);
 
 #endif

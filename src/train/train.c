@@ -13,6 +13,12 @@
 #include "train/update.h"
 #include "train/usage.h"
 
+typedef struct Test {
+    const char *which; /* "last" or "best" */
+    int64_t update;
+    Score score;
+} Test;
+
 typedef struct Trainer {
     const Config *c;
     const TrainRequest *r;
@@ -21,18 +27,20 @@ typedef struct Trainer {
     Engine engine;
     Arena memory;
     State state;
-    real *grads, *best_w;
+    real *grads;
     Meter meter;
     int64_t horizon, end; /* the last update of the schedule, and of this process */
     int64_t every;        /* updates between validations */
     Keeper keep;
-    int64_t best_tested;
-    bool goes_on; /* from a checkpoint */
-    bool begun;   /* the directory tells of updates: of those of the checkpoint, or of others */
+    Test tests[RUN_TESTS];
+    int ntests;
+    bool tests_lost; /* a line of theirs could not be written */
+    bool goes_on;    /* from a checkpoint */
+    bool begun;      /* the directory tells of updates: of those of the checkpoint, or of others */
 } Trainer;
 
 static bool interrupted(Trainer *t, Err *err) {
-    if (!keep_last_at_end(&t->keep, err)) return false;
+    if (!keep_at_end(&t->keep, err)) return false;
     return err_set(err, EX_TEMPFAIL, "%s: stopped after update %lld of %lld, which is saved in %s",
                    stop_asked(), (long long)t->state.update, (long long)t->horizon, t->dir.dir);
 }
@@ -41,16 +49,18 @@ static bool interrupted(Trainer *t, Err *err) {
 
 /* The run ends, with the state at hand saved. */
 static bool end_at(Trainer *t, const char *what, Err *err) {
+    static const char advice[] =
+        "A lower train.lr, a longer train.warmup, a train.clip or "
+        "train.nan=rollback may help, in another --out; or train.nan=skip, "
+        "in this";
     const double times = t->state.guard.rollbacks;
     char after[48] = "";
-    if (!t->keep.saved) keep_last(&t->keep);
+    Err lost;
     if (times > 0) snprintf(after, sizeof after, ", after %g rollbacks", times);
-    return err_set(err, t->keep.saved ? EX_SOFTWARE : EX_IOERR,
-                   "%s%s. The state of update %lld is %s in %s. A lower train.lr, a longer "
-                   "train.warmup, a train.clip or train.nan=rollback may help, in another --out; "
-                   "or train.nan=skip, in this",
-                   what, after, (long long)t->state.update, t->keep.saved ? "saved" : "NOT saved",
-                   t->dir.dir);
+    if (!keep_at_end(&t->keep, &lost))
+        return err_set(err, EX_IOERR, "%s%s. NOT all is saved: %s", what, after, lost.text);
+    return err_set(err, EX_SOFTWARE, "%s%s. The state of update %lld is saved in %s. %s", what,
+                   after, (long long)t->state.update, t->dir.dir, advice);
 }
 
 static bool roll_back(Trainer *t, const char *what, int64_t from, Err *err) {
@@ -117,9 +127,10 @@ static bool validation_due(const Trainer *t) {
     return s->evaluated < s->update && (s->update % t->every == 0 || s->update == t->horizon);
 }
 
-static bool better(const State *s, const Score *score) {
-    if (s->best_update == 0 || score->accuracy > s->best.accuracy) return true;
-    return score->accuracy == s->best.accuracy && score->loss < s->best.loss;
+static bool better(const Trainer *t, const Score *score) {
+    Score best;
+    if (keep_best_so_far(&t->keep, &best) == 0 || score->accuracy > best.accuracy) return true;
+    return score->accuracy == best.accuracy && score->loss < best.loss;
 }
 
 /* A signal came, or a number is not finite, as err says. */
@@ -140,7 +151,8 @@ static bool validate(Trainer *t, Err *err) {
         return not_validated(t, err);
     meter_validation(&t->meter, s->update, &score, count, clock_seconds() - start);
     s->evaluated = s->update;
-    const bool best = better(s, &score) && keep_best(&t->keep, &score);
+    const bool best = better(t, &score);
+    if (best) keep_best(&t->keep, &score);
     log_info("update %lld, epoch %.2f: validation accuracy %.2f %%, loss %.4f%s",
              (long long)s->update, (double)s->update / (double)t->meter.per_epoch,
              100 * score.accuracy, score.loss, best ? ": the best so far" : "");
@@ -152,23 +164,39 @@ static bool validate(Trainer *t, Err *err) {
 
 /* ---- the end ---- */
 
-/* A process that was killed between the two files may have left a newer best than the state knows
- * of; what is tested is told by its own update. */
+/* Into the memory where else it waits to be written. A process that was killed between the two
+ * files may have left a newer best than the state knows of; what is tested is told by its own
+ * update. */
 static bool read_best(Trainer *t, int64_t *update, Err *err) {
     StFile f;
+    if (t->keep.best_waits) return true;
     if (!st_open(&f, t->dir.best, err)) return false;
     bool ok = st_check_crc(&f, err) && state_update(&f, update, err) &&
-              params_read(t->state.params, t->best_w, &f, err);
+              params_read(t->state.params, t->keep.best.w, &f, err);
     st_close(&f);
     return ok;
 }
 
+static bool write_test(Trainer *t, const Test *test) {
+    return meter_test(&t->meter, test->which, test->update, &test->score,
+                      t->loader.examples[SPLIT_TEST]);
+}
+
 static void tell_test(Trainer *t, const char *which, int64_t update, const Score *score) {
-    const int count = t->loader.examples[SPLIT_TEST];
-    meter_test(&t->meter, which, update, score, count);
+    Test *test = &t->tests[t->ntests++];
+    *test = (Test){which, update, *score};
+    if (!write_test(t, test)) t->tests_lost = true;
     log_info("%stest accuracy of %s (update %lld): %.2f %%%s, loss %.4f, %d examples",
              log_style(LOG_BOLD), which, (long long)update, 100 * score->accuracy,
-             log_style(LOG_RESET), score->loss, count);
+             log_style(LOG_RESET), score->loss, t->loader.examples[SPLIT_TEST]);
+}
+
+/* All of them, in their order: a test of the last outdoes one of the best that stands above it. */
+static bool write_lost_tests(Trainer *t, Err *err) {
+    bool ok = true;
+    for (int i = 0; t->tests_lost && i < t->ntests; i++) ok = write_test(t, &t->tests[i]) && ok;
+    return ok ||
+           err_set(err, EX_IOERR, "%s: the results of the test are NOT in it", t->dir.metrics);
 }
 
 static bool not_tested(Trainer *t, const char *which, int64_t update, Err *err) {
@@ -181,19 +209,18 @@ static bool not_tested(Trainer *t, const char *which, int64_t update, Err *err) 
 
 static bool test(Trainer *t, Err *err) {
     const State *s = &t->state;
-    int64_t best = s->best_update;
     Score score;
+    int64_t best = keep_best_so_far(&t->keep, &score);
     if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing last", NULL, err))
         return not_tested(t, "last", s->update, err);
     tell_test(t, "last", s->update, &score);
     if (best == 0) return true;
     if (best != s->update) {
         if (!read_best(t, &best, err)) return false;
-        engine_weights(&t->engine, t->best_w);
+        engine_weights(&t->engine, t->keep.best.w);
         if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing best", NULL, err))
             return not_tested(t, "best", best, err);
     }
-    t->best_tested = best;
     tell_test(t, "best", best, &score);
     return true;
 }
@@ -212,7 +239,7 @@ static void tell_end(const Trainer *t) {
         log_info("went back from numbers that were not finite %g times, to %g of train.lr",
                  g->rollbacks, g->rate);
     char best[64] = "";
-    const int64_t update = t->best_tested ? t->best_tested : t->state.best_update;
+    const int64_t update = t->ntests > RUN_BEST ? t->tests[RUN_BEST].update : t->state.best_update;
     if (update) snprintf(best, sizeof best, "best.safetensors (update %lld), ", (long long)update);
     log_info("in %s: metrics.jsonl, %slast.safetensors (update %lld)", t->dir.dir, best,
              (long long)t->state.update);
@@ -238,7 +265,10 @@ static bool work(Trainer *t, TrainEnd *end, Err *err) {
     if (!loop(t, err)) return false;
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     if (*end == TRAIN_DONE && !test(t, err)) return false;
-    if (!keep_last_at_end(&t->keep, err)) return false;
+    Err lost;
+    const bool told = write_lost_tests(t, &lost);
+    if (!keep_at_end(&t->keep, err)) return false;
+    if (!told) return err_set(err, lost.code, "%s", lost.text);
     tell_end(t);
     return true;
 }
@@ -250,7 +280,7 @@ static void layout(Trainer *t) {
     const Params *p = &t->c->model.params;
     state_layout(&t->state, a, p);
     t->grads = arena_reals(a, p->total);
-    t->best_w = arena_reals(a, p->total);
+    keep_layout(&t->keep, a, p);
     loader_layout(&t->loader, a);
 }
 

@@ -36,7 +36,8 @@ static void close_fixture(Fixture *x) {
 }
 
 static void train(const Fixture *x, int stop_at) {
-    const TrainRequest r = {.dir = scratch("run"), .command = "", .stop_at = stop_at, .brief = true};
+    const TrainRequest r = {
+        .dir = scratch("run"), .command = "", .stop_at = stop_at, .brief = true};
     TrainEnd end;
     Err err;
     if (!train_run(&x->c, &r, &end, &err)) fail_msg("%s", err.text);
