@@ -49,10 +49,9 @@ static bool interrupted(Trainer *t, Err *err) {
 
 /* The run ends, with the state at hand saved. */
 static bool end_at(Trainer *t, const char *what, Err *err) {
-    static const char advice[] =
-        "A lower train.lr, a longer train.warmup, a train.clip or "
-        "train.nan=rollback may help, in another --out; or train.nan=skip, "
-        "in this";
+    static const char advice[] = "A lower train.lr, a longer train.warmup, a train.clip or "
+                                 "train.nan=rollback may help, in another --out; or "
+                                 "train.nan=skip, in this";
     const double times = t->state.guard.rollbacks;
     char after[48] = "";
     Err lost;
@@ -88,8 +87,9 @@ static bool bad_update(Trainer *t, Update *u, Err *err) {
     char bad[256], what[512];
     update_describe_bad(u, bad, sizeof bad);
     snprintf(what, sizeof what, "update %lld: %s; it is not made", (long long)u->number, bad);
-    if (g->in_a_row == 0) update_tell_bad(u);
-    if (t->c->train.nan != GUARD_SKIP) return not_finite(t, what, u->number, err);
+    const bool skip = t->c->train.nan == GUARD_SKIP;
+    if (!skip || g->in_a_row == 0) update_tell_bad(u);
+    if (!skip) return not_finite(t, what, u->number, err);
     update_skip(u);
     t->keep.saved = false;
     meter_skip(&t->meter, &t->state);
