@@ -7,10 +7,14 @@
 #include "core/lanes.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#include "core/log.h"
 
 static int team = 1;
 
@@ -182,4 +186,42 @@ void lanes_sum(LanePool *p, int lanes, LaneSumJob *job, void *ctx, real *total, 
     for (int i = 0; i < tree_nodes(lanes); i++) p->slot[i] = -1;
     SumRun run = {p, job, ctx, total, from, to, lanes};
     lanes_run(lanes, sum_lane, &run);
+}
+
+/* ---- a job aside ---- */
+
+struct Aside {
+    void (*job)(void *ctx);
+    void *ctx;
+    pthread_t thread;
+    bool threaded;
+    _Atomic bool done;
+};
+
+static void *run_aside(void *aside) {
+    Aside *a = aside;
+    a->job(a->ctx);
+    a->done = true;
+    return NULL;
+}
+
+Aside *lanes_aside(void (*job)(void *ctx), void *ctx) {
+    Aside *a = mem_alloc(1, sizeof *a);
+    a->job = job;
+    a->ctx = ctx;
+    a->threaded = pthread_create(&a->thread, NULL, run_aside, a) == 0;
+    if (!a->threaded) run_aside(a);
+    return a;
+}
+
+bool lanes_aside_done(const Aside *a, double seconds) {
+    const double until = clock_seconds() + seconds;
+    const struct timespec a_while = {.tv_nsec = 1000000};
+    while (!a->done && clock_seconds() < until) nanosleep(&a_while, NULL);
+    return a->done;
+}
+
+void lanes_aside_end(Aside *a) {
+    if (a && a->threaded) pthread_join(a->thread, NULL);
+    mem_free(a);
 }

@@ -34,4 +34,13 @@ typedef void LaneSumJob(void *ctx, int lane, int thread, real *sum);
 void lanes_sum(LanePool *p, int lanes, LaneSumJob *job, void *ctx, real *total, size_t from,
                size_t to);
 
+/* A job beside all of these, on a thread of its own; where the system gives none it is done before
+ * lanes_aside returns. It uses no lanes. */
+typedef struct Aside Aside;
+Aside *lanes_aside(void (*job)(void *ctx), void *ctx);
+/* Whether it is done; waits for that, but at most so many seconds. */
+bool lanes_aside_done(const Aside *a, double seconds);
+/* Waits for its end and frees it; NULL: there is none. */
+void lanes_aside_end(Aside *a);
+
 #endif

@@ -147,12 +147,36 @@ static void bits_do_not_depend_on_threads(void **state) {
     arena_close(&a);
 }
 
+/* Two threads that meet: neither ends before the other has come. */
+typedef struct Meeting {
+    _Atomic bool here, there;
+} Meeting;
+
+static void meet_aside(void *ctx) {
+    Meeting *m = ctx;
+    m->there = true;
+    while (!m->here) continue;
+}
+
+static void a_job_aside(void **state) {
+    (void)state;
+    Meeting m = {0};
+    Aside *a = lanes_aside(meet_aside, &m);
+    assert_false(lanes_aside_done(a, 0));
+    while (!m.there) continue;
+    assert_false(lanes_aside_done(a, 0.01));
+    m.here = true;
+    assert_true(lanes_aside_done(a, 60));
+    lanes_aside_end(a);
+    lanes_aside_end(lanes_aside(meet_aside, &m)); /* which waits for it */
+    lanes_aside_end(NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_lane_once),
-        cmocka_unit_test(environment_sets_threads),
-        cmocka_unit_test(sums_are_exact),
-        cmocka_unit_test(bits_do_not_depend_on_threads),
+        cmocka_unit_test(every_lane_once), cmocka_unit_test(environment_sets_threads),
+        cmocka_unit_test(sums_are_exact),  cmocka_unit_test(bits_do_not_depend_on_threads),
+        cmocka_unit_test(a_job_aside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
