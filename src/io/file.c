@@ -303,6 +303,17 @@ bool file_holds_ours(const char *dir, FileOurs *ours, const char *whose, Err *er
     return ok;
 }
 
+static FileStamp stamp_of(const struct stat *st) {
+    return (FileStamp){st->st_size, st->st_mtim, st->st_ctim};
+}
+
+bool file_stamp(FileStamp *s, const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0) return false;
+    *s = stamp_of(&st);
+    return true;
+}
+
 static bool map_fd(FileMap *m, int fd, const char *path, Err *err) {
     struct stat st;
     if (fstat(fd, &st) != 0) return file_fails(path, "be read", EX_NOINPUT, err);
@@ -313,7 +324,7 @@ static bool map_fd(FileMap *m, int fd, const char *path, Err *err) {
     if (st.st_size == 0) return err_set(err, EX_DATAERR, "%s: the file is empty", path);
     void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED) return file_fails(path, "be mapped", EX_NOINPUT, err);
-    *m = (FileMap){p, (size_t)st.st_size};
+    *m = (FileMap){p, (size_t)st.st_size, stamp_of(&st)};
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "core/err.h"
 #include "io/kind.h"
@@ -77,11 +78,21 @@ bool file_holds_ours(const char *dir, FileOurs *ours, const char *whose, Err *er
  * can: all or nothing, what a failed write left behind is cut off again. False and errno. */
 bool file_append(int fd, const void *data, size_t size);
 
+/* What a file that was changed has another of: its bytes, and when its content, and its content or
+ * entry, were last changed. */
+typedef struct FileStamp {
+    int64_t size;
+    struct timespec modified, changed;
+} FileStamp;
+/* False: there is no such file. */
+bool file_stamp(FileStamp *s, const char *path);
+
 /* A file mapped read-only. EX_NOINPUT: it cannot be opened; EX_DATAERR: it is empty or not a
  * regular file. */
 typedef struct FileMap {
     const unsigned char *data;
     size_t size;
+    FileStamp stamp; /* when it was opened */
 } FileMap;
 bool file_map(FileMap *m, const char *path, Err *err);
 void file_unmap(FileMap *m);

@@ -304,6 +304,32 @@ static void names_that_fit(void **state) {
     assert_int_equal(err.code, EX_CANTCREAT);
 }
 
+static void stamps_tell_changes(void **state) {
+    (void)state;
+    FileStamp was, now;
+    FileMap m;
+    Err err;
+    const struct timespec a_while = {.tv_nsec = 50000000};
+    const char *path = scratch_write("stamp", "abc", 3);
+    assert_true(file_stamp(&was, path));
+    assert_int_equal(was.size, 3);
+    assert_true(file_map(&m, path, &err));
+    assert_memory_equal(&m.stamp, &was, sizeof was);
+    file_unmap(&m);
+    nanosleep(&a_while, NULL);
+    scratch_write("stamp", "abd", 3);
+    assert_true(file_stamp(&now, path));
+    assert_int_equal(now.size, 3);
+    assert_true(now.modified.tv_sec > was.modified.tv_sec ||
+                now.modified.tv_nsec > was.modified.tv_nsec);
+    assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){was.modified, was.modified}, 0),
+                     0);
+    assert_true(file_stamp(&now, path));
+    assert_memory_equal(&now.modified, &was.modified, sizeof was.modified);
+    assert_memory_not_equal(&now.changed, &was.changed, sizeof was.changed);
+    assert_false(file_stamp(&now, scratch("nowhere")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_and_replaces),
@@ -319,6 +345,7 @@ int main(void) {
         cmocka_unit_test(names_that_fit),
         cmocka_unit_test(maps),
         cmocka_unit_test(refuses_what_is_no_file),
+        cmocka_unit_test(stamps_tell_changes),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
