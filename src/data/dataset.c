@@ -42,7 +42,8 @@ static bool meta_int(const StFile *f, const char *key, int max, int *out, Err *e
 
 static bool read_meta(Dataset *d, Err *err) {
     const StFile *f = &d->file;
-    const char *format = st_meta(f, "format");
+    const char *format = st_meta(f, "format"), *hash = st_meta(f, "hash");
+    snprintf(d->hash, sizeof d->hash, "%s", hash ? hash : "");
     if (format && strcmp(format, FORMAT) != 0)
         return err_set(err, EX_DATAERR,
                        "%s: format \"%.40s\" is not a dataset of this version (\"%s\")", f->path,
@@ -204,10 +205,14 @@ static uint32_t content_hash(const StTensor *tensors, int n) {
     return (uint32_t)crc;
 }
 
+void dataset_hash(const Dataset *d, char hash[DATASET_HASH]) {
+    snprintf(hash, DATASET_HASH, "%08" PRIx32, content_hash(d->file.tensors, d->file.ntensors));
+}
+
 bool dataset_check_hash(const Dataset *d, Err *err) {
     const char *stored = st_meta(&d->file, "hash");
-    char hash[16];
-    snprintf(hash, sizeof hash, "%08" PRIx32, content_hash(d->file.tensors, d->file.ntensors));
+    char hash[DATASET_HASH];
+    dataset_hash(d, hash);
     if (stored && strcmp(stored, hash) != 0)
         return err_set(err, EX_DATAERR,
                        "%s: its data's hash is %s, the metadata say %.16s: damaged, make it again",

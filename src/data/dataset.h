@@ -6,9 +6,9 @@
  *   pairs    I32 [examples,2]      for pairs only: indices of documents
  *
  * and metadata: vocab and classes; format, count and hash, checked where they are there; task,
- * split and source for people. Without pairs document i is example i. Offsets, ids and labels are
- * checked once, when it is opened; errors are EX_DATAERR and name the file, the example and what
- * was expected. */
+ * split and source for people. Without pairs document i is example i. All but the hash
+ * (data/verify.h) is checked once, when it is opened; errors are EX_DATAERR and name the file, the
+ * example and what was expected. */
 #ifndef DATA_DATASET_H
 #define DATA_DATASET_H
 
@@ -16,8 +16,11 @@
 
 #include "io/safetensors.h"
 
+enum { DATASET_HASH = 16 }; /* more than its eight hexadecimal digits: of what is none */
+
 typedef struct Dataset {
     StFile file;
+    char hash[DATASET_HASH]; /* the metadata's; "": they have none */
     int examples, documents;
     int per_example; /* documents an example: 1, or 2 for pairs */
     int vocab, classes;
@@ -42,6 +45,8 @@ static inline unsigned dataset_id(const Dataset *d, int64_t i) {
 bool dataset_open(Dataset *d, const char *path, Err *err);
 void dataset_close(Dataset *d);
 
+/* What "hash" in the metadata is to be: the CRC-32 of the tensors above, in that order. */
+void dataset_hash(const Dataset *d, char hash[DATASET_HASH]);
 /* Compares all data with the metadata's "hash" and the file's crc32, where there is one. Reads
  * every byte. */
 bool dataset_check_hash(const Dataset *d, Err *err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/log.h"
+#include "data/verify.h"
 #include "optim/schedule.h"
 #include "train/banner.h"
 #include "train/evaluate.h"
@@ -12,6 +13,8 @@
 #include "train/stop.h"
 #include "train/update.h"
 #include "train/usage.h"
+
+static const double verify_seconds = 1;
 
 typedef struct Test {
     const char *which; /* "last" or "best" */
@@ -24,6 +27,7 @@ typedef struct Trainer {
     const TrainRequest *r;
     RunDir dir;
     Loader loader;
+    Verify verify; /* of the loader's data */
     Engine engine;
     Arena memory;
     State state;
@@ -108,6 +112,7 @@ static bool update(Trainer *t, Err *err) {
     u.lr = conf->lr * schedule_factor(conf->schedule, u.number, conf->warmup, t->horizon) *
            t->state.guard.rate;
     if (!update_gradients(&u)) return interrupted(t, err);
+    if (!verify_wait(&t->verify, err)) return false;
     const bool finite = update_is_finite(&u);
     if (finite)
         update_commit(&u);
@@ -149,6 +154,7 @@ static bool validate(Trainer *t, Err *err) {
     Score score;
     if (!evaluate(&score, &t->engine, &t->loader, SPLIT_VAL, "validating", NULL, err))
         return not_validated(t, err);
+    if (!verify_wait(&t->verify, err)) return false;
     meter_validation(&t->meter, s->update, &score, count, clock_seconds() - start);
     s->evaluated = s->update;
     const bool best = better(t, &score);
@@ -213,6 +219,7 @@ static bool test(Trainer *t, Err *err) {
     int64_t best = keep_best_so_far(&t->keep, &score);
     if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing last", NULL, err))
         return not_tested(t, "last", s->update, err);
+    if (!verify_wait(&t->verify, err)) return false;
     tell_test(t, "last", s->update, &score);
     if (best == 0) return true;
     if (best != s->update) {
@@ -337,6 +344,9 @@ static bool open_data(Trainer *t, Err *err) {
     }
     if (!t->r->dry_run) dataset_tidy(c->data_dir);
     if (!task_prepare(c->task, c->data_dir, err) || !loader_open(&t->loader, c, err)) return false;
+    if (!t->r->dry_run && !verify_start(&t->verify, t->loader.split, verify_seconds, err))
+        return false;
+    if (t->verify.reader) log_info("data     their hashes are checked beside the first update");
     const TrainConf *conf = &c->train;
     const int64_t an_epoch = loader_updates_per_epoch(&t->loader);
     t->horizon = conf->steps ? conf->steps : conf->epochs * an_epoch;
@@ -424,6 +434,7 @@ bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err) 
     events_close(&t.meter.events);
     engine_close(&t.engine);
     arena_close(&t.memory);
+    verify_close(&t.verify);
     loader_close(&t.loader);
     rundir_close(&t.dir);
     return ok;

@@ -21,12 +21,12 @@ typedef struct TrainRequest {
 
 typedef enum TrainEnd { TRAIN_DONE, TRAIN_STOPPED } TrainEnd; /* at the horizon, or at stop_at */
 
-/* Goes on by itself where the directory holds a checkpoint of the same config. EX_TEMPFAIL: a
- * signal came, the state is saved; EX_SOFTWARE: an update would not be finite, the state before it
- * is saved, or a validation or test is not, and the state at hand is; EX_IOERR: the state, the best
- * one or the results of the test could not be saved; EX_CANTCREAT, EX_CONFIG, EX_DATAERR,
- * EX_NOINPUT, EX_OSERR: it could not start; EX_DATAERR, EX_NOINPUT: or the best weights, or those
- * to go back to, cannot be read. */
+/* Goes on by itself where the directory holds a checkpoint of the same config. EX_DATAERR: data are
+ * damaged; nothing that was trained on them is saved. EX_TEMPFAIL: a signal came, the state is
+ * saved; EX_SOFTWARE: an update would not be finite, the state before it is saved, or a validation
+ * or test is not, and the state at hand is; EX_IOERR: the state, the best one or the results of the
+ * test could not be saved; EX_CANTCREAT, EX_CONFIG, EX_DATAERR, EX_NOINPUT, EX_OSERR: it could not
+ * start; EX_DATAERR, EX_NOINPUT: or the best weights, or those to go back to, cannot be read. */
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "data/verify.h"
 #include "io/json.h"
 #include "io/json_print.h"
 #include "train/state.h"
@@ -144,7 +145,7 @@ static void layout(Trained *t) {
 static bool open_data(Trained *t, Err *err) {
     char way[1024];
     const Config *c = &t->config;
-    if (loader_open_split(&t->loader, c, t->split, err)) return true;
+    if (loader_open_split(&t->loader, c, t->split, err)) return verify_now(t->loader.split, err);
     if (err->code != EX_NOINPUT) return false;
     task_way(c->task, c->data_dir, way, sizeof way);
     return err_set(err, EX_NOINPUT, "%s. Say where the data is by data.dir=DIR, or make it: %s",

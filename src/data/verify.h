@@ -1,0 +1,36 @@
+/* Whether prepared splits are what they were made as. What is out of range is seen when they are
+ * opened; that a token became another one is seen by the metadata's hash and the file's crc32
+ * alone, which take reading all of it.
+ *
+ * So all is read once, on a thread of its own, and what was right is noted beside the data, in
+ * <the split's file>.checked, a line of text:
+ *
+ *   cast-checked-1 SIZE MODIFIED CHANGED HASH
+ *
+ * with the file's times in seconds and nanoseconds. As long as the file has these it is not read
+ * again. Where no such note can be written, every process reads all. */
+#ifndef DATA_VERIFY_H
+#define DATA_VERIFY_H
+
+#include "core/lanes.h"
+#include "data/dataset.h"
+
+typedef struct Verify {
+    Dataset *split[SPLITS]; /* those to be read */
+    int n;
+    Aside *reader; /* NULL: all is known */
+    bool wrong;
+    Err err; /* what is wrong */
+} Verify;
+
+/* Of SPLITS splits those that are open, each file once. Returns when all are known to be right, or
+ * after so many seconds; but not before each has its `hash`, which is computed where the metadata
+ * have none. The splits stay where they are until verify_close. EX_DATAERR: one is damaged. */
+bool verify_start(Verify *v, Dataset *splits, double seconds, Err *err);
+/* Waits until all is known (EX_DATAERR); at once from then on. */
+bool verify_wait(Verify *v, Err *err);
+/* All of that, at once. */
+bool verify_now(Dataset *splits, Err *err);
+void verify_close(Verify *v);
+
+#endif
