@@ -37,19 +37,30 @@ void gemm_open(void) {
 #endif
 }
 
-const char *gemm_describe(void) {
-    static char text[256];
-    const char *flavours[] = {"serial", "pthread", "openmp"};
-    int flavour = openblas_get_parallel();
+enum { DESCRIBED = 256 };
+
+/* flavour: with a space behind it. */
+static const char *describe(char text[DESCRIBED], const char *flavour) {
     char version[64];
     if (sscanf(openblas_get_config(), "OpenBLAS %63s", version) != 1)
         snprintf(version, sizeof version, "?");
-    snprintf(text, sizeof text, "OpenBLAS %s %s %s", version,
-             flavour >= 0 && flavour < 3 ? flavours[flavour] : "?", openblas_get_corename());
+    snprintf(text, DESCRIBED, "OpenBLAS %s %s%s", version, flavour, openblas_get_corename());
 #ifdef HAVE_XSMM
-    format_add(text, sizeof text, " + libxsmm %s %s", LIBXSMM_VERSION, libxsmm_get_target_arch());
+    format_add(text, DESCRIBED, " + libxsmm %s %s", LIBXSMM_VERSION, libxsmm_get_target_arch());
 #endif
     return text;
+}
+
+const char *gemm_describe(void) {
+    static char text[DESCRIBED];
+    const char *flavours[] = {"serial ", "pthread ", "openmp "};
+    const int flavour = openblas_get_parallel();
+    return describe(text, flavour >= 0 && flavour < 3 ? flavours[flavour] : "? ");
+}
+
+const char *gemm_kernels(void) {
+    static char text[DESCRIBED];
+    return describe(text, "");
 }
 
 static void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, real *C, int ldc, const real *A, int lda,

@@ -13,8 +13,10 @@
 /* Once, before the first product: pins the BLAS to one thread per call (see gemm.c for the two
  * flavours). */
 void gemm_open(void);
-/* "OpenBLAS 0.3.21 openmp SkylakeX + libxsmm 1.17": for banners and env.json. */
+/* "OpenBLAS 0.3.21 openmp SkylakeX + libxsmm 1.17 cpx": for banners and env.json. */
 const char *gemm_describe(void);
+/* The same without OpenBLAS's flavour, on which no bit depends: what else computes other bits. */
+const char *gemm_kernels(void);
 
 /* C (M,N) = A B, or C += A B with `add`. ld* are row strides in elements.
  *   nn: A (M,K), B (K,N)

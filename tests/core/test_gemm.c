@@ -112,7 +112,16 @@ static void block_borders(void **state) {
 
 static void describes_itself(void **state) {
     (void)state;
-    assert_non_null(strstr(gemm_describe(), "OpenBLAS"));
+    const char *kernels = gemm_kernels(), *all = gemm_describe();
+    const char *flavour = strstr(all, "openmp ");
+    if (!flavour) flavour = strstr(all, "pthread ");
+    if (!flavour) flavour = strstr(all, "serial ");
+    assert_int_equal(strncmp(all, "OpenBLAS ", 9), 0);
+    assert_non_null(flavour);
+    /* The same but for that word. */
+    const size_t before = (size_t)(flavour - all);
+    assert_memory_equal(kernels, all, before);
+    assert_string_equal(kernels + before, strchr(flavour, ' ') + 1);
 }
 
 static int open_gemm(void **state) {
