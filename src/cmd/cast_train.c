@@ -29,6 +29,8 @@ static const Option options[] = {
      OPTION_MOST_THREADS},
     {"stop-at", OPTION_INT, AT(request.stop_at), "S",
      "stop after update S, saved; the schedule stays that of the whole run", 1, MOST_UPDATES},
+    {"accept-data", OPTION_FLAG, AT(request.accept_data), NULL,
+     "go on though the data are not those that the run began with; metrics.jsonl tells it"},
     {"dry-run", OPTION_FLAG, AT(request.dry_run), NULL,
      "print parameters, memory, work and data, and touch nothing"},
     {0},
@@ -36,11 +38,14 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_train",
-    "usage: cast_train CONFIG [key=value ...] [--out DIR] [--threads N] [--stop-at S] [--dry-run]\n"
+    "usage: cast_train CONFIG [key=value ...] [--out DIR] [--threads N] [--stop-at S] "
+    "[--accept-data]\n"
+    "                  [--dry-run]\n"
     "\n"
     "Trains the model of CONFIG, a JSON file, on its task; any key can be set by key=value. Data "
     "that can be generated is generated first. A run lives in a directory; where that holds a "
-    "checkpoint of the same config, the run goes on from there. SIGINT (Ctrl-C), SIGTERM, SIGHUP "
+    "checkpoint of the same config, the run goes on from there, with the data that it was "
+    "made with. SIGINT (Ctrl-C), SIGTERM, SIGHUP "
     "and SIGUSR1 save and stop, with exit status 75; the same command goes on, with the same bits "
     "as if it had not been stopped.\n",
     options,

@@ -282,7 +282,7 @@ void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char
 void config_warn_data(const cJSON *a, const cJSON *b, const char *where) {
     const char *was = json_string(a, "data.dir"), *now = json_string(b, "data.dir");
     if (was && now && strcmp(was, now) != 0)
-        log_warn("%s: was made with the data in %s, which those in %s are taken for", where, was,
+        log_warn("%s: was made with the data in %s, which are now looked for in %s", where, was,
                  now);
 }
 

@@ -207,6 +207,18 @@ void meter_rollback(Meter *m, const State *s, int64_t from) {
     if (!events_go_back(&m->events, s->update, &err)) tell_end(m, false, &err);
 }
 
+void meter_changes(Meter *m, int64_t update, const Identity *was, const Identity *now) {
+    Err err;
+    for (int i = 0; i < IDENTITY_PARTS; i++) {
+        if (!identity_differs(was, now, i)) continue;
+        begin_line(m, "change", update);
+        metrics_text(&m->file, "what", identity_names[i]);
+        metrics_text(&m->file, "was", was->part[i]);
+        metrics_text(&m->file, "now", now->part[i]);
+        tell_end(m, metrics_end(&m->file, &err), &err);
+    }
+}
+
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds) {
     begin(m, "val", update);
     scalar(m, "val/accuracy", score->accuracy);

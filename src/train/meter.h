@@ -25,6 +25,9 @@
  *   kind "save", step, epoch, seconds: what a checkpoint stands for, just before it is written
  *   kind "resume", step, epoch, seconds: a process goes on from there, or begins anew with step 0:
  *   what stands above of later steps, and all tests, are outdone
+ *   kind "change", step, epoch, what, was, now: behind "resume", a line of each part that is not
+ *   what the checkpoint was made with; what: "data.train", "data.val", "data.test" (hashes, with
+ *   --accept-data), "kernels", "processor" or "build" (train/identity.h)
  * The file is only ever appended to. A run that goes on from a checkpoint writes again what came
  * after it, and a finished run that is called again tests again: readers take the last line of each
  * kind and step (of tests: each `which`), and leave out lines that a crash tore.
@@ -84,6 +87,8 @@ void meter_mark(Meter *m, const char *kind, int64_t update);
 /* A line of kind "skip", or "rollback", of the state as it is then. */
 void meter_skip(Meter *m, const State *s);
 void meter_rollback(Meter *m, const State *s, int64_t from);
+/* Lines of kind "change". */
+void meter_changes(Meter *m, int64_t update, const Identity *was, const Identity *now);
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds);
 /* Whether the line was written. */
 bool meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count);

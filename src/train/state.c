@@ -56,8 +56,9 @@ bool state_save(const State *s, const cJSON *config, const char *path, Err *err)
     n += params_tensors(p, s->adamw.v, "state.v.", PARAM_TRAINED, t + n, names + n);
     n += small_tensors(s, t + n);
     char *text = cJSON_PrintUnformatted(config);
-    const StMeta meta[] = {{"format", FORMAT}, {"config", text}};
-    bool ok = st_write(path, KIND_CHECKPOINT, t, n, meta, sizeof meta / sizeof *meta, err);
+    StMeta meta[2 + IDENTITY_PARTS] = {{"format", FORMAT}, {"config", text}};
+    const int nmeta = 2 + identity_meta(&s->identity, meta + 2);
+    bool ok = st_write(path, KIND_CHECKPOINT, t, n, meta, nmeta, err);
     cJSON_free(text);
     mem_free(t);
     mem_free(names);
@@ -166,6 +167,7 @@ bool state_load(State *s, const cJSON *config, const char *path, Err *err) {
               read_moments(s->params, s->adamw.m, "state.m.", &f, err) &&
               read_moments(s->params, s->adamw.v, "state.v.", &f, err) && read_small(s, &f, err) &&
               check_count(s, &f, err);
+    if (ok) identity_read(&s->identity, &f);
     st_close(&f);
     return ok;
 }

@@ -10,8 +10,9 @@
  *   state.guard        F64 [4]  what came of numbers that were not finite: Guard (train/guard.h).
  *                               Left out where nothing did, and in what 0.1.0 wrote
  *
- * and metadata: format, config (the resolved config as JSON) and crc32. There is no time and no
- * number of threads in it: runs of the same config have equal files. */
+ * and metadata: format, config (the resolved config as JSON), crc32, and what it was made with
+ * (train/identity.h). There is no time and no number of threads in it: runs of the same config,
+ * data and build have equal files. */
 #ifndef TRAIN_STATE_H
 #define TRAIN_STATE_H
 
@@ -19,6 +20,7 @@
 
 #include "optim/adamw.h"
 #include "train/guard.h"
+#include "train/identity.h"
 
 typedef struct Score {
     double accuracy, loss;
@@ -36,6 +38,7 @@ typedef struct State {
     Score best;
     Tally tally;
     Guard guard;
+    Identity identity; /* of the process that made it */
 } State;
 
 /* Of no updates yet. */

@@ -31,6 +31,7 @@ typedef struct Trainer {
     Engine engine;
     Arena memory;
     State state;
+    Identity was; /* of the checkpoint */
     real *grads;
     Meter meter;
     int64_t horizon, end; /* the last update of the schedule, and of this process */
@@ -269,6 +270,7 @@ static bool work(Trainer *t, TrainEnd *end, Err *err) {
     keep_begin(&t->keep);
     stop_on_signals();
     if (t->begun) meter_mark(&t->meter, "resume", t->state.update);
+    meter_changes(&t->meter, t->state.update, &t->was, &t->state.identity);
     if (!loop(t, err)) return false;
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     if (*end == TRAIN_DONE && !test(t, err)) return false;
@@ -314,12 +316,17 @@ static bool explain_damage(const Trainer *t, Err *err) {
 static bool open_state(Trainer *t, Err *err) {
     State *s = &t->state;
     if (!t->goes_on) {
+        identity_here(&s->identity, &t->loader);
         params_init(s->params, s->w, (uint64_t)t->c->train.seed);
         log_info("run      %s, from the start", t->dir.dir);
         return true;
     }
     if (!state_load(s, t->c->resolved, t->dir.last, err)) return explain_damage(t, err);
-    t->keep.saved = true;
+    t->was = s->identity;
+    identity_here(&s->identity, &t->loader);
+    t->keep.saved = identity_same(&t->was, &s->identity);
+    if (!identity_goes_on(&t->was, &s->identity, &t->loader, t->dir.last, t->r->accept_data, err))
+        return false;
     log_info("run      %s: resuming at update %lld", t->dir.dir, (long long)s->update);
     return true;
 }
@@ -333,17 +340,20 @@ static bool data_is_to_be_made(const Config *c, Err *err) {
     return !there && (c->task->generate || (c->task->import && getenv("CAST_DATA")));
 }
 
-/* Makes the data where that is possible; a dry run makes nothing and does without. */
+/* Makes the data where that is possible, but not for a checkpoint: they would be others. A dry run
+ * makes nothing and does without. */
 static bool open_data(Trainer *t, Err *err) {
     const Config *c = t->c;
-    if (t->r->dry_run && data_is_to_be_made(c, err)) {
+    if (t->r->dry_run && !t->goes_on && data_is_to_be_made(c, err)) {
         t->loader.c = c;
         log_info("data     %s: not there yet; a run makes it first, or says what is missing",
                  c->data_dir);
         return true;
     }
     if (!t->r->dry_run) dataset_tidy(c->data_dir);
-    if (!task_prepare(c->task, c->data_dir, err) || !loader_open(&t->loader, c, err)) return false;
+    if ((!t->goes_on && !task_prepare(c->task, c->data_dir, err)) ||
+        !loader_open(&t->loader, c, err))
+        return t->goes_on && identity_no_data(c, t->dir.last, err);
     if (!t->r->dry_run && !verify_start(&t->verify, t->loader.split, verify_seconds, err))
         return false;
     if (t->verify.reader) log_info("data     their hashes are checked beside the first update");

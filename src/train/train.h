@@ -16,17 +16,20 @@ typedef struct TrainRequest {
     int stop_at;             /* the update after which to stop; 0: the horizon */
     bool dry_run;            /* print what the start prints, and touch nothing */
     bool brief;              /* without the tables of parameters and of the machine */
+    bool accept_data;        /* go on with other data than the run began with */
     const MeterAmong *among; /* NULL: a run alone */
 } TrainRequest;
 
 typedef enum TrainEnd { TRAIN_DONE, TRAIN_STOPPED } TrainEnd; /* at the horizon, or at stop_at */
 
-/* Goes on by itself where the directory holds a checkpoint of the same config. EX_DATAERR: data are
- * damaged; nothing that was trained on them is saved. EX_TEMPFAIL: a signal came, the state is
- * saved; EX_SOFTWARE: an update would not be finite, the state before it is saved, or a validation
- * or test is not, and the state at hand is; EX_IOERR: the state, the best one or the results of the
- * test could not be saved; EX_CANTCREAT, EX_CONFIG, EX_DATAERR, EX_NOINPUT, EX_OSERR: it could not
- * start; EX_DATAERR, EX_NOINPUT: or the best weights, or those to go back to, cannot be read. */
+/* Goes on by itself where the directory holds a checkpoint of the same config: with the data that
+ * this was made with (EX_CONFIG), which are not made anew (EX_NOINPUT), and with a warning where
+ * kernels, processor or build are others. EX_DATAERR: data are damaged; nothing that was trained on
+ * them is saved. EX_TEMPFAIL: a signal came, the state is saved; EX_SOFTWARE: an update would not
+ * be finite, the state before it is saved, or a validation or test is not, and the state at hand
+ * is; EX_IOERR: the state, the best one or the results of the test could not be saved;
+ * EX_CANTCREAT, EX_CONFIG, EX_DATAERR, EX_NOINPUT, EX_OSERR: it could not start; EX_DATAERR,
+ * EX_NOINPUT: or the best weights, or those to go back to, cannot be read. */
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err);
 
 #endif

@@ -142,10 +142,19 @@ static void layout(Trained *t) {
         arena_reals(a, (size_t)c->train.batch * (size_t)c->model.task.classes);
 }
 
-static bool open_data(Trained *t, Err *err) {
+/* Whether the data are whole; tells where they are not those of the training. */
+static bool check_data(Trained *t, const StFile *f, Err *err) {
+    Identity was;
+    if (!verify_now(t->loader.split, err)) return false;
+    identity_read(&was, f);
+    identity_warn_data(&was, &t->loader, f->path);
+    return true;
+}
+
+static bool open_data(Trained *t, const StFile *f, Err *err) {
     char way[1024];
     const Config *c = &t->config;
-    if (loader_open_split(&t->loader, c, t->split, err)) return verify_now(t->loader.split, err);
+    if (loader_open_split(&t->loader, c, t->split, err)) return check_data(t, f, err);
     if (err->code != EX_NOINPUT) return false;
     task_way(c->task, c->data_dir, way, sizeof way);
     return err_set(err, EX_NOINPUT, "%s. Say where the data is by data.dir=DIR, or make it: %s",
@@ -176,7 +185,7 @@ static bool open_file(Trained *t, const StFile *f, const TrainedRequest *r, Err 
     if (!config_open(&t->config, t->run.config, where, r->line.words + 1, r->line.nwords - 1, err))
         return false;
     if (r->batch) t->config.train.batch = r->batch;
-    return check_fit(t, f, err) && open_data(t, err) && open_engine(t, f, err);
+    return check_fit(t, f, err) && open_data(t, f, err) && open_engine(t, f, err);
 }
 
 static bool open_place(Trained *t, const TrainedRequest *r, Err *err) {

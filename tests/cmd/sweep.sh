@@ -141,7 +141,7 @@ check "to the same weights and metrics" same_as_whole "$tmp/child"
 cp -r "$tmp/whole" "$tmp/more"
 more=("$bin/cast_sweep" "$tmp/tiny.json" --out "$tmp/more" --threads 1)
 mv "$tmp/data" "$tmp/moved"
-expect 0 "more: was made with the data in $tmp/data, which those in $tmp/moved are taken for" "data that were moved are told" \
+expect 0 "more: was made with the data in $tmp/data, which are now looked for in $tmp/moved" "data that were moved are told" \
     "${sweep[@]}" data.dir="$tmp/moved" --out "$tmp/more"
 check "and taken for the same" grep -q '4 of 4 runs are done' "$tmp/out"
 expect 0 '4 runs, 4 done' "once" "${sweep[@]}" data.dir="$tmp/moved" --out "$tmp/more"

@@ -38,6 +38,23 @@ static void test_lines(void **state) {
     run_free(&r);
 }
 
+/* What else stands there is for people. */
+static void test_changes(void **state) {
+    (void)state;
+    const char *metrics = TRAIN(1, 2.5, 1) MARK("save", 1, 1)
+        MARK("resume", 1,
+             1) "{\"kind\": \"change\", \"step\": 1, \"epoch\": 0.5, \"what\": \"data.train\", "
+                "\"was\": \"0123abcd\", \"now\": \"4567abcd\"}\n" TRAIN(2, 2.0, 2) VAL(2, 0.5, 2);
+    for (int curves = 0; curves < 2; curves++) {
+        Run r = read_run(metrics, curves);
+        assert_int_equal(r.train.n, 2);
+        assert_int_equal(r.val.n, 1);
+        assert_int_equal(r.mark.step, 1);
+        assert_int_equal(r.unread, 0);
+        run_free(&r);
+    }
+}
+
 /* Lines of training are read without a tree where they are as training writes them. */
 static void test_lines_of_others(void **state) {
     (void)state;
@@ -364,6 +381,7 @@ static void test_other_directories(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_changes),
         cmocka_unit_test(test_lines_of_others),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_last_line_alone),

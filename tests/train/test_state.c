@@ -47,6 +47,7 @@ static void fill(Fixture *x) {
     x->s.best = (Score){0.1, 1.0 / 3};
     x->s.tally = (Tally){1, 2, 1e300, 4, 1.0 / 7};
     x->s.guard = (Guard){100, 3, 2, 0.25};
+    x->s.identity = (Identity){.part = {"0123abcd", "", "4567abcd", "kernels", "\"a\" processor"}};
 }
 
 static void assert_same(const State *a, const State *b) {
@@ -78,6 +79,7 @@ static void test_round_trip(void **state) {
     const char *path = save(&x);
     if (!state_load(&y.s, y.c.resolved, path, &err)) fail_msg("%s", err.text);
     assert_same(&x.s, &y.s);
+    assert_memory_equal(&x.s.identity, &y.s.identity, sizeof x.s.identity);
     close_state(&x);
     close_state(&y);
 }

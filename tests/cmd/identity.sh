@@ -1,0 +1,128 @@
+#!/bin/bash
+# A run goes on with the data, the kernels and the build that it began with, or says that it does not.
+set -u
+. tests/training.sh
+config() { # config NAME DATA: a config whose data have that path
+    cat >"$tmp/$1.json" <<END
+{ "task": "listops", "data": { "dir": "$2" },
+  "model": { "depth": 1, "heads": 2, "d": 16, "d_ff": 16, "d_emb": 16, "max_length": 60,
+             "attention": { "clusters": 4 } },
+  "train": { "steps": 8, "batch": 4, "lr": 5e-3, "log_every": 2, "eval_every": 4 } }
+END
+}
+config plain "$tmp/plain"
+config made "$tmp/made"
+config there there
+# Data without a hash in their metadata, and with one; and others in their place.
+fill() { # fill KIND SEED
+    if [ "$1" = made ]; then
+        "$bin/cast_data" generate listops --out "$tmp/made" --train 40 --val 9 --test 9 --seed "$2" >"$tmp/log" 2>&1
+        return
+    fi
+    mkdir -p "$tmp/plain"
+    make_split "$tmp/plain/train.safetensors" listops 40 60 "$2"1
+    make_split "$tmp/plain/val.safetensors" listops 9 60 "$2"2
+    make_split "$tmp/plain/test.safetensors" listops 9 60 "$2"3
+}
+changes() { grep -c '"change"' "$1/metrics.jsonl"; }
+tests_of() { grep '"which"' "$1/metrics.jsonl"; } # the place of the data is part of a checkpoint
+silent() { ! grep -E 'warning|hash' "$tmp/out"; }
+
+# ---- data that are not there ----
+
+fill plain 1
+mkdir "$tmp/home" "$tmp/away"
+cp -r "$tmp/plain" "$tmp/home/there"
+cd "$tmp/home" || exit 1
+train=("$bin/cast_train" "$tmp/there.json")
+"${train[@]}" --out "$tmp/whole" >"$tmp/log" 2>&1
+result $? "a run" "$tmp/log"
+"${train[@]}" --out "$tmp/run" --stop-at 3 >"$tmp/log" 2>&1
+stopped=$(hash_of "$tmp/run")
+cd "$tmp/away" || exit 1
+lost="there/train.safetensors: cannot be read: .* looked for in there, from $tmp/away\. .* by data.dir=DIR"
+expect 66 "$lost" "from another directory, a run has no data" "${train[@]}" --out "$tmp/run"
+expect 66 "$lost" "says a dry run, too" "${train[@]}" --out "$tmp/run" --dry-run
+check "and none are made" test -z "$(ls -A)"
+check "the run is what it was" test "$(hash_of "$tmp/run")" = "$stopped"
+expect 0 'resuming at update 3' "told where they are, it goes on" "${train[@]}" data.dir=../home/there --out "$tmp/run"
+check "to the same figures" test "$(tests_of "$tmp/run")" = "$(tests_of "$tmp/whole")"
+check "and says no more than that they moved" \
+    test "$(grep -c warning "$tmp/out") $(grep -c 'now looked for in ../home/there' "$tmp/out") $(changes "$tmp/run")" = "1 1 0"
+cd "$OLDPWD/../.." && cd "$(dirname "$bin")/.." || exit 1
+
+# ---- other data ----
+
+for kind in plain made; do
+    data=$tmp/$kind run=$tmp/run-$kind
+    train=("$bin/cast_train" "$tmp/$kind.json")
+    fill $kind 1
+    "${train[@]}" --out "$run" --stop-at 3 >"$tmp/log" 2>&1
+    result $? "$kind: a run" "$tmp/log"
+    cp -r "$run" "$run-2"
+    cp -r "$data" "$data-2"
+    was=$(hash_of "$run")
+    fill $kind 2
+    expect 78 "^cast_train: $data/train.safetensors: has hash [0-9a-f]{8}, but $run/last.safetensors was made with data of hash [0-9a-f]{8}\." \
+        "$kind: other data are refused" "${train[@]}" --out "$run"
+    now=$(sed -nE 's/.* has hash ([0-9a-f]{8}),.*/\1/p' "$tmp/out")
+    check "$kind: with both hashes" test "$(grep -oE 'hash [0-9a-f]{8}' "$tmp/out" | sort -u | wc -l)" = 2
+    check "$kind: the run is what it was" test "$(hash_of "$run")" = "$was"
+    expect 0 'train.safetensors: has hash .*; going on with other data$' "$kind: --accept-data goes on" \
+        "${train[@]}" --out "$run" --accept-data --stop-at 3
+    check "$kind: and is told for ever" \
+        grep -q "^{\"kind\": \"change\", \"step\": 3, .*\"what\": \"data.train\", \"was\": \"[0-9a-f]*\", \"now\": \"$now\"}" "$run/metrics.jsonl"
+    expect 0 'resuming at update 3' "$kind: to the end" "${train[@]}" --out "$run"
+    check "$kind: a line a split, once" test "$(changes "$run")" = 3
+    expect 0 'resuming at update 3' "$kind: with the data that it had" "${train[@]}" data.dir="$data-2" --out "$run-2"
+    check "$kind: nothing changes" test "$(changes "$run-2")" = 0
+    expect 0 "^warning: $data/test.safetensors: has hash .*$run-2/best.safetensors was made with" \
+        "$kind: cast_eval tells of other data" "$bin/cast_eval" "$run-2" data.dir="$data"
+    expect 0 "^warning: $data/test.safetensors: has hash " "$kind: and so does cast_viz" \
+        "$bin/cast_viz" "$run-2" data.dir="$data" --index 1 --out "$tmp/pictures"
+    expect 0 '^test accuracy' "$kind: of those that it had" "$bin/cast_eval" "$run-2"
+    check "$kind: nothing is said" silent
+done
+
+# A view of the training split is known by that.
+make_split "$tmp/held.safetensors" text 20 40 4
+mkdir "$tmp/held"
+cp "$tmp/held.safetensors" "$tmp/held/train.safetensors"
+cp "$tmp/held.safetensors" "$tmp/held/test.safetensors"
+make_split "$tmp/held/val.safetensors" text 3 40 5
+held=("$bin/cast_train" "$tmp/plain.json" task=text data.dir="$tmp/held" data.holdout=0.2 --out "$tmp/run-held")
+"${held[@]}" --stop-at 3 >"$tmp/log" 2>&1
+make_split "$tmp/held/val.safetensors" text 3 40 6
+expect 0 'resuming at update 3' "a split that is not read may be another" "${held[@]}"
+check "and nothing is said" silent
+
+# A sweep names the runs that it refuses, and makes the others.
+fill plain 1
+sweep=("$bin/cast_sweep" "$tmp/plain.json" --seeds 1..2 --threads 1 --out "$tmp/sweep")
+"${sweep[@]}" --only 1 >"$tmp/log" 2>&1
+fill plain 2
+expect 1 "^failed   run 1, seed=1: $tmp/plain/train.safetensors: has hash .*seed=1/last.safetensors was made with" \
+    "a sweep refuses other data" "${sweep[@]}" train.steps=10
+check "for that run alone" grep -q '1 of 2 runs are done' "$tmp/out"
+
+# ---- another program or machine ----
+
+"$bin/cast_train" "$tmp/plain.json" --out "$tmp/moved" --stop-at 3 >"$tmp/log" 2>&1
+cp -r "$tmp/moved" "$tmp/stays"
+expect 0 'resuming at update 3' "on the machine where it began" "$bin/cast_train" "$tmp/plain.json" --out "$tmp/stays" --stop-at 5
+check "nothing is said" silent
+# Kernels of the least of processors; elsewhere than on x86 there are none of that name.
+old=(env OPENBLAS_CORETYPE=Prescott "$bin/cast_train" "$tmp/plain.json" --out)
+"${old[@]}" "$tmp/old" --stop-at 1 >"$tmp/log" 2>&1
+if grep -q '"blas".* Prescott' "$tmp/old/env.json"; then
+    old+=("$tmp/moved")
+    expect 0 'last.safetensors: goes on with a change of kernels \(OpenBLAS .*, now OpenBLAS .* Prescott' \
+        "other kernels are told" "${old[@]}" --stop-at 5
+    check "in the metrics, too" \
+        grep -q '^{"kind": "change", "step": 3, .*"what": "kernels", "was": "OpenBLAS .*", "now": "OpenBLAS .* Prescott' "$tmp/moved/metrics.jsonl"
+    expect 0 'resuming at update 5' "and going on with them" "${old[@]}"
+    check "is none" silent
+    expect 0 '1 of 1' "the run is reported" "$bin/cast_report" "$tmp/moved"
+else
+    echo "ok # SKIP OpenBLAS has one kind of kernels here: no other can be told"
+fi
