@@ -96,8 +96,29 @@ static cJSON *environment(const char *command) {
     return o;
 }
 
+/* Behind this process' fields those of the processes before it, the first one first. Of a great
+ * many the oldest but the first are dropped: a file of JSON has at most JSON_MAX_BYTES. */
+static void add_earlier(cJSON *env, const char *path) {
+    enum { MOST = 500 };
+    Err err;
+    cJSON *was = file_exists(path) ? json_read(path, &err) : NULL;
+    if (!was) {
+        if (file_exists(path)) log_warn("%s; what it told of earlier processes is lost", err.text);
+        return;
+    }
+    cJSON *earlier = cJSON_DetachItemFromObjectCaseSensitive(was, "earlier");
+    if (!cJSON_IsArray(earlier)) {
+        cJSON_Delete(earlier);
+        earlier = cJSON_CreateArray();
+    }
+    cJSON_AddItemToArray(earlier, was);
+    while (cJSON_GetArraySize(earlier) > MOST) cJSON_DeleteItemFromArray(earlier, 1);
+    cJSON_AddItemToObject(env, "earlier", earlier);
+}
+
 bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, Err *err) {
     cJSON *env = environment(command);
+    add_earlier(env, r->env);
     bool ok = json_write(env, r->env, err) && json_write(config, r->config, err);
     cJSON_Delete(env);
     return ok;

@@ -1,7 +1,8 @@
 /* A run's directory:
  *
  *   config.json         the resolved config
- *   env.json            what computes: version, compiler, flags, processor, BLAS, threads
+ *   env.json            what computes: version, compiler, flags, processor, BLAS, threads; and in
+ *                       "earlier" what did in the processes before, a list of such objects
  *   metrics.jsonl       a line a report (train/meter.h)
  *   events.out.tfevents.*   the same for TensorBoard, with train.tensorboard
  *   last.safetensors    the state to go on from (train/state.h)
