@@ -4,18 +4,28 @@
  * dimensions that follow the tokens (M and K) are cut into whole blocks and powers of two. libxsmm
  * has no kernel for nt: callers on the hot path keep transposed copies and use nn.
  *
+ * A kernel lies in memory that was writable and becomes executable, which some processes may not
+ * have (systemd's MemoryDenyWriteExecute, for one). libxsmm does not look whether it got it, and
+ * its kernel then ends the program: so that is tried here before.
+ *
  * OpenBLAS comes in two flavours. The pthread one is told to use one thread. The OpenMP one must
  * not be (it would serialise our own regions): it is single-threaded because lanes_open leaves a
  * thread limit of 1. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "core/gemm.h"
 
 #include <cblas.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #ifdef HAVE_XSMM
 #include <libxsmm.h>
+#include <sys/mman.h>
 #endif
 
+#include "core/err.h"
 #include "core/log.h"
 
 #ifdef REAL_DOUBLE
@@ -30,11 +40,55 @@
 
 enum { PTHREAD_FLAVOUR = 1 };
 
+#ifdef HAVE_XSMM
+static bool xsmm_works;
+
+/* What libxsmm maps when it starts, and for a kernel, with room to spare. */
+enum { XSMM_BYTES = 64 << 20, KERNEL_BYTES = 1 << 18 };
+
+/* As libxsmm gets memory for a kernel. False and errno: the process may not, or has no room. */
+static bool may_execute(size_t bytes) {
+    void *p =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return false;
+    const bool ok = mprotect(p, bytes, PROT_READ | PROT_EXEC) == 0;
+    const int why = errno;
+    munmap(p, bytes);
+    errno = why;
+    return ok;
+}
+
+/* Row-major C = op(A) B is column-major C^T = B^T op(A)^T: libxsmm's first matrix is our B, its m
+ * our N. */
+static XSMM_KERNEL generate(int M, int N, int K, int lda, int ldb, int ldc, bool a_transposed,
+                            bool add) {
+    const int flags = a_transposed ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
+    const real one = 1, beta = add ? 1 : 0;
+    if (!may_execute(KERNEL_BYTES)) { /* OpenBLAS from here on would give other bits */
+        fprintf(stderr, "out of memory: no room for a kernel of libxsmm: %s\n", strerror(errno));
+        _Exit(EX_OSERR); /* on any thread: see require_failed */
+    }
+    return XSMM_DISPATCH(N, M, K, &ldb, &lda, &ldc, &one, &beta, &flags, NULL);
+}
+
+static void open_xsmm(void) {
+    enum { SIDE = 16 };
+    const char *why = may_execute(XSMM_BYTES) ? NULL : strerror(errno);
+    if (!why) libxsmm_init();
+    xsmm_works = !why && generate(SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, false, false);
+    if (xsmm_works) return;
+    log_warn("libxsmm is left out: %s%s. OpenBLAS computes all products: slower, and with other "
+             "bits than with libxsmm",
+             why ? "no memory that is writable and executable: " : "it makes no kernels here",
+             why ? why : "");
+}
+#else
+static void open_xsmm(void) {}
+#endif
+
 void gemm_open(void) {
     if (openblas_get_parallel() == PTHREAD_FLAVOUR) openblas_set_num_threads(1);
-#ifdef HAVE_XSMM
-    libxsmm_init();
-#endif
+    open_xsmm();
 }
 
 enum { DESCRIBED = 256 };
@@ -46,7 +100,11 @@ static const char *describe(char text[DESCRIBED], const char *flavour) {
         snprintf(version, sizeof version, "?");
     snprintf(text, DESCRIBED, "OpenBLAS %s %s%s", version, flavour, openblas_get_corename());
 #ifdef HAVE_XSMM
-    format_add(text, DESCRIBED, " + libxsmm %s %s", LIBXSMM_VERSION, libxsmm_get_target_arch());
+    if (xsmm_works)
+        format_add(text, DESCRIBED, " + libxsmm " LIBXSMM_VERSION " %s",
+                   libxsmm_get_target_arch());
+    else
+        format_add(text, DESCRIBED, ", without libxsmm " LIBXSMM_VERSION);
 #endif
     return text;
 }
@@ -70,15 +128,6 @@ static void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, real *C, int ldc, const
 
 #ifdef HAVE_XSMM
 enum { MAX_SIDE = 1024, ROW_BLOCK = 128, DEPTH_BLOCK = 256 };
-
-/* Row-major C = op(A) B is column-major C^T = B^T op(A)^T: libxsmm's first matrix is our B, its m
- * our N. */
-static XSMM_KERNEL generate(int M, int N, int K, int lda, int ldb, int ldc, bool a_transposed,
-                            bool add) {
-    const int flags = a_transposed ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
-    const real one = 1, beta = add ? 1 : 0;
-    return XSMM_DISPATCH(N, M, K, &ldb, &lda, &ldc, &one, &beta, &flags, NULL);
-}
 
 static uint64_t pair(int high, int low) { return (uint64_t)(unsigned)high << 32 | (unsigned)low; }
 
@@ -117,13 +166,14 @@ static int part(int left) { return left >= 16 ? left / 16 * 16 : block(left, 8);
 
 static bool xsmm_nn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N,
                     int K, bool add) {
-    if (N > MAX_SIDE || K > MAX_SIDE) return false;
+    if (!xsmm_works || N > MAX_SIDE || K > MAX_SIDE) return false;
     for (int m = 0, b; m < M; m += b) {
         b = block(M - m, ROW_BLOCK);
         for (int k = 0, c; k < K; k += c) {
             c = part(K - k);
             XSMM_KERNEL f = kernel(b, N, c, lda, ldb, ldc, false, add || k > 0);
-            if (!f) return false; /* by shape alone, so at the first block or never */
+            if (!f && m + k == 0) return false; /* by shape alone: at the first block or never */
+            REQUIRE(f, "no kernel for a block after the first");
             f(B + (size_t)k * (size_t)ldb, A + (size_t)m * (size_t)lda + k,
               C + (size_t)m * (size_t)ldc);
         }
@@ -133,13 +183,14 @@ static bool xsmm_nn(real *C, int ldc, const real *A, int lda, const real *B, int
 
 static bool xsmm_tn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N,
                     int K, bool add) {
-    if (N > MAX_SIDE || M > MAX_SIDE) return false;
+    if (!xsmm_works || N > MAX_SIDE || M > MAX_SIDE) return false;
     for (int m = 0, c; m < M; m += c) {
         c = part(M - m);
         for (int k = 0, b; k < K; k += b) {
             b = block(K - k, DEPTH_BLOCK);
             XSMM_KERNEL f = kernel(c, N, b, lda, ldb, ldc, true, add || k > 0);
-            if (!f) return false;
+            if (!f && m + k == 0) return false;
+            REQUIRE(f, "no kernel for a block after the first");
             f(B + (size_t)k * (size_t)ldb, A + (size_t)k * (size_t)lda + m,
               C + (size_t)m * (size_t)ldc);
         }

@@ -1,8 +1,9 @@
 /* Matrix products, row-major, each on the calling thread alone (several threads may call at once).
  *
- * OpenBLAS computes everything; libxsmm, where it was found at build time, takes the blocks that
- * suit it. Which one computes a product depends on its shape alone, so results do not depend on the
- * number of threads. */
+ * OpenBLAS computes everything; libxsmm, where it was found at build time and may make kernels,
+ * takes the blocks that suit it. Which one computes a product depends on its shape alone, so
+ * results do not depend on the number of threads. Where memory for a kernel runs out on the way the
+ * program ends (EX_OSERR), as any other library would give other bits from there on. */
 #ifndef CORE_GEMM_H
 #define CORE_GEMM_H
 
@@ -11,9 +12,10 @@
 #include "core/real.h"
 
 /* Once, before the first product: pins the BLAS to one thread per call (see gemm.c for the two
- * flavours). */
+ * flavours), and warns where this process may not have libxsmm's kernels. */
 void gemm_open(void);
-/* "OpenBLAS 0.3.21 openmp SkylakeX + libxsmm 1.17 cpx": for banners and env.json. */
+/* "OpenBLAS 0.3.21 openmp SkylakeX + libxsmm 1.17 cpx", or ", without libxsmm 1.17": for banners
+ * and env.json. */
 const char *gemm_describe(void);
 /* The same without OpenBLAS's flavour, on which no bit depends: what else computes other bits. */
 const char *gemm_kernels(void);

@@ -4,11 +4,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "core/err.h"
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "draws.h"
@@ -124,6 +129,69 @@ static void describes_itself(void **state) {
     assert_string_equal(kernels + before, strchr(flavour, ' ') + 1);
 }
 
+/* ---- a full address space ---- */
+
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ && !defined __clang__
+/* Of what this process has mapped, and so much more. */
+static void limit_room(size_t more) {
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%lu", &pages) != 1) _exit(1);
+    fclose(f);
+    const size_t bytes = pages * (size_t)sysconf(_SC_PAGESIZE) + more;
+    if (setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes}) != 0) _exit(1);
+}
+
+/* Of a shape that no other test has: whether each element is the sum of K ones. */
+static bool multiplies(void) {
+    enum { M = 77, N = 61, K = 53 };
+    static real a[M * K], b[K * N], c[M * N];
+    bool ok = true;
+    for (int i = 0; i < M * K; i++) a[i] = 1;
+    for (int i = 0; i < K * N; i++) b[i] = 1;
+    gemm_nn(c, N, a, K, b, N, M, N, K, false);
+    for (int i = 0; i < M * N; i++) ok = ok && c[i] == K;
+    return ok;
+}
+
+static void starts_without_room(void) {
+    limit_room(1 << 20);
+    gemm_open();
+    _exit(multiplies() && strstr(gemm_describe(), " + libxsmm") == NULL ? 0 : 1);
+}
+
+static void loses_its_room(void) {
+    const bool kernels = strstr(gemm_describe(), " + libxsmm") != NULL;
+    limit_room(0);
+    _exit(multiplies() && !kernels ? EX_OSERR : 0);
+}
+
+static int status_of(void (*job)(void)) {
+    int status = 0;
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        if (!freopen("/dev/null", "w", stderr)) _exit(1);
+        job();
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* Without room for kernels OpenBLAS computes; where it is gone later, other bits are not an option.
+ */
+static void full_address_space(void **state) {
+    (void)state;
+    assert_int_equal(status_of(starts_without_room), 0);
+    assert_int_equal(status_of(loses_its_room), EX_OSERR);
+}
+#else
+static void full_address_space(void **state) {
+    (void)state;
+    skip(); /* sanitizers map what they want */
+}
+#endif
+
 static int open_gemm(void **state) {
     (void)state;
     lanes_open(1);
@@ -136,6 +204,7 @@ int main(void) {
         cmocka_unit_test(random_shapes),
         cmocka_unit_test(block_borders),
         cmocka_unit_test(describes_itself),
+        cmocka_unit_test(full_address_space),
     };
     return cmocka_run_group_tests(tests, open_gemm, NULL);
 }
