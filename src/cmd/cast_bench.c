@@ -285,6 +285,7 @@ static bool bench_table(const Options *o, Err *err) {
 static bool bench(const Options *o, Err *err) {
     const int threads = lanes_open(o->threads);
     const bool table = o->mechanisms || o->lengths;
+    if (!lanes_start(err)) return false;
     gemm_open();
     if (o->config && !(table ? bench_table : bench_one)(o, err)) return false;
     if (!o->json) print_machine(threads); /* last: its buffers would count as the config's memory */

@@ -280,7 +280,7 @@ int main(int argc, char **argv) {
     Err err;
     stop_ignore_write_signals();
     const Command *c = parse(&o, argc, argv, &err);
-    if (c) lanes_open(o.threads);
-    const bool ok = c && c->run(&o, &err) && err_check_stdout(&err);
+    lanes_open(o.threads);
+    const bool ok = c && lanes_start(&err) && c->run(&o, &err) && err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report("cast_data", &err);
 }

@@ -49,9 +49,10 @@ static const Program program = {
 static bool eval(Options *o, Err *err) {
     Trained t;
     Assessment a;
-    lanes_open(o->threads);
-    gemm_open();
     stop_ignore_write_signals();
+    lanes_open(o->threads);
+    if (!lanes_start(err)) return false;
+    gemm_open();
     if (!trained_open(&t, &o->request, err)) return false;
     const bool ok = assess(&a, &t, o->predict, err);
     if (ok) {

@@ -263,8 +263,9 @@ int main(int argc, char **argv) {
     Config c = {0};
     stop_ignore_write_signals();
     bool ok = parse(&o, argc, argv, &err) && may_write(&o, &err);
+    lanes_open(o.threads);
+    ok = ok && lanes_start(&err);
     if (ok) {
-        lanes_open(o.threads);
         gemm_open();
         ok = config_load(&c, o.line.words[0], o.line.words + 1, o.line.nwords - 1, &err);
         if (ok) c.model.conf.dropout = 0;

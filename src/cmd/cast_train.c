@@ -86,9 +86,10 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     const char *config = o->line.words[0];
     const int n = o->line.nwords - 1;
     Config c;
-    lanes_open(o->threads);
-    gemm_open();
     stop_ignore_write_signals();
+    lanes_open(o->threads);
+    if (!lanes_start(err)) return false;
+    gemm_open();
     config_run_dir(dir, sizeof dir, config, overrides, n);
     o->request.dir = o->out ? o->out : dir;
     bool ok = config_load(&c, config, overrides, n, err);

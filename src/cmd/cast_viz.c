@@ -107,8 +107,9 @@ static bool show_example(const Options *o, Trained *t, Err *err) {
 static bool viz(Options *o, Err *err) {
     Trained t;
     const int threads = lanes_open(o->threads);
-    gemm_open();
     stop_ignore_write_signals();
+    if (!lanes_start(err)) return false;
+    gemm_open();
     /* Traces take memory: as many examples at a time as are computed at a time. */
     o->request.batch = o->stats ? threads : 1;
     if (!trained_open(&t, &o->request, err)) return false;

@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/log.h"
+#include "core/stack.h"
 
 static int team = 1;
 
@@ -84,6 +86,89 @@ int lanes_open(int threads) {
 }
 
 int lanes_threads(void) { return team; }
+
+int lanes_processors(void) {
+    cpu_set_t set;
+    const int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                              : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? n : 1;
+}
+
+/* ---- whether threads can be made ---- */
+
+/* "512k" in bytes, as OpenMP reads it: kilobytes unless a letter says else; 0: it is nothing. */
+static size_t stack_size(const char *text) {
+    static const char units[] = "bkmg";
+    char *end;
+    const unsigned long long n = strtoull(text, &end, 10);
+    end += strspn(end, " \t");
+    const char *unit = *end ? strchr(units, *end | 0x20) : units + 1;
+    return end == text || !unit || n >> 32 ? 0 : (size_t)n << 10 * (unit - units);
+}
+
+/* Threads' stacks are what OMP_STACKSIZE says, and there is no other way to say it; else what the
+ * process has for all of its threads, by itself the limit of main's (ulimit -s). */
+static bool open_stacks(pthread_attr_t *a, Err *err) {
+    static const char *const names[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
+    size_t size = 0;
+    for (int i = 0; i < 2; i++) {
+        const char *text = getenv(names[i]);
+        const size_t asked = text ? stack_size(text) : 0;
+        if (!asked) continue;
+        if (asked < STACK_LEAST)
+            return err_set(err, EX_OSERR, "%s=%.40s: threads need stacks of at least %d kB",
+                           names[i], text, STACK_LEAST >> 10);
+        return pthread_attr_setstacksize(a, asked) == 0 ||
+               err_set(err, EX_OSERR, "%s=%.40s: no such stack can be had", names[i], text);
+    }
+    if (pthread_getattr_default_np(a) != 0 || pthread_attr_getstacksize(a, &size) != 0 ||
+        size >= STACK_LEAST)
+        return true;
+    pthread_attr_setstacksize(a, STACK_LEAST);
+    pthread_setattr_default_np(a);
+    return true;
+}
+
+static void *wait_at(void *gate) {
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+/* All at the same time; how many could be made. OpenMP would end the program, with a status that
+ * says nothing. */
+static int try_threads(int n, const pthread_attr_t *a) {
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t *thread = mem_alloc((size_t)n, sizeof *thread);
+    int made = 0;
+    pthread_mutex_lock(&gate);
+    while (made < n && pthread_create(&thread[made], a, wait_at, &gate) == 0) made++;
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < made; i++) pthread_join(thread[i], NULL);
+    mem_free(thread);
+    return made;
+}
+
+bool lanes_start(Err *err) {
+    const int others = team - 1, processors = lanes_processors();
+    pthread_attr_t a;
+    pthread_attr_init(&a);
+    bool ok = others == 0 || open_stacks(&a, err);
+    const int made = ok ? try_threads(others, &a) : 0;
+    pthread_attr_destroy(&a);
+    if (ok && made < others)
+        ok =
+            err_set(err, EX_OSERR,
+                    "%d threads were asked for, but no more than %d can be made (ulimit -u, ulimit "
+                    "-v, or the container's limit); --threads takes fewer",
+                    team, made + 1);
+    if (ok && team > processors)
+        log_warn("%d threads on %d processor%s: they take turns, which makes nothing faster", team,
+                 processors, processors == 1 ? "" : "s");
+    return ok;
+}
+
+/* ---- running ---- */
 
 void lanes_run(int lanes, LaneJob *job, void *ctx) {
     int next = 0, threads = lanes < team ? lanes : team;

@@ -12,6 +12,11 @@
  * (affinity, cgroup quota, SLURM_CPUS_PER_TASK). Returns the number chosen. For main, once. */
 int lanes_open(int threads);
 int lanes_threads(void);
+/* The processors that this process may run on: more threads than these take turns. */
+int lanes_processors(void);
+/* After lanes_open: whether that many threads can be made, on stacks that suffice (EX_OSERR). Says
+ * so where they are more than the processors. */
+bool lanes_start(Err *err);
 
 /* job(ctx, lane, thread) for lane = 0..lanes-1; thread is in 0..lanes_threads()-1. */
 typedef void LaneJob(void *ctx, int lane, int thread);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "core/stack.h"
 #include "core/version.h"
 
 enum { MOST_OPTIONS = 64, COLUMNS = 100, OPT_HELP = 'h', OPT_VERSION = 256, OPT_FIRST };
@@ -159,8 +160,9 @@ static bool wrong(const char *program, int c, char *const *argv, Err *err) {
 
 bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char **argv, Err *err) {
     struct option longs[MOST_OPTIONS + 3];
-    list_options(longs, p->options);
     *line = (CommandLine){0};
+    if (!stack_open(err)) return false;
+    list_options(longs, p->options);
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
         if (c == ':' || c == '?') return wrong(p->name, c, argv, err);

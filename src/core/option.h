@@ -55,7 +55,8 @@ typedef struct CommandLine {
 } CommandLine;
 
 /* Reads argv, which getopt_long permutes, into *out, the program's struct. Where --help or
- * --version is given it prints that and ends the program. */
+ * --version is given it prints that and ends the program. As all programs begin with it, it also
+ * sees to their stack (core/stack.h: EX_OSERR). */
 bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char **argv, Err *err);
 
 /* The values of --option: a whole number from least to most, a seed, a positive number. */

@@ -44,8 +44,15 @@ static double (*const kernels[])(void) = {wide_8, wide_12, wide_16, middle_8, mi
 
 static void run_kernel(void *ctx, int lane, int thread) { (*(double (*const *)(void))ctx)(); }
 
+/* More threads than processors reach no higher, and with thousands of them it takes minutes. */
+static int at_once(int threads) {
+    const int processors = lanes_processors();
+    return threads < processors ? threads : processors;
+}
+
 double peak_gflops(int threads) {
     const double start = clock_seconds();
+    threads = at_once(threads);
     double best = 0;
     for (int repeat = 0; repeat < REPEATS; repeat++) {
         if (repeat > 0 && clock_seconds() - start > enough_seconds) break;
@@ -71,6 +78,7 @@ static double best_rate(int threads, LaneJob *job, size_t reals, double work) {
     Arena a;
     Err err;
     double best = 0;
+    threads = at_once(threads);
     if (!arena_open(&a, (size_t)threads * reals * sizeof(real), &err)) return 0;
     for (int i = 0; i <= 2 * REPEATS; i++) {
         const double t = clock_seconds();

@@ -64,7 +64,7 @@ static void place_of(const Sweep *s, int run, MeterAmong *a) {
 static bool train_alone(const Sweep *s, int run, Err *err) {
     const Grid *g = &s->plan.grid;
     char **overrides = mem_alloc((size_t)g->nkeys + 1, sizeof *overrides), dir[FILE_PATH_MAX];
-    Config c;
+    Config c = {0};
     TrainEnd end;
     MeterAmong among;
     grid_overrides(g, run, overrides);
@@ -74,8 +74,9 @@ static bool train_alone(const Sweep *s, int run, Err *err) {
     const TrainRequest request = {
         .dir = dir, .command = command, .brief = s->brief, .among = s->r->only ? NULL : &among};
     lanes_open(s->r->threads);
-    gemm_open();
-    bool ok = config_load(&c, s->r->plan.config, overrides, g->nkeys, err) &&
+    bool ok = lanes_start(err);
+    if (ok) gemm_open();
+    ok = ok && config_load(&c, s->r->plan.config, overrides, g->nkeys, err) &&
               train_run(&c, &request, &end, err);
     config_free(&c);
     mem_free(command);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Programs under limits of the system: memory that may not be executed.
+# Programs under limits of the system: memory that may not be executed, small stacks, too few threads.
 set -u
 . tests/training.sh
 make_data "$tmp/data" listops 40 9 9 60
@@ -26,4 +26,39 @@ else
         check "and is kept" grep -q '"blas": "OpenBLAS .*, without libxsmm' "$tmp/denied/env.json"
     fi
     expect 0 '9 examples' "evaluates so" "$tmp/deny_exec" "$bin/cast_eval" "$tmp/whole"
+fi
+
+# ---- stacks ----
+
+for program in bench data eval report step sweep train viz; do
+    (
+        ulimit -s 64
+        expect 71 "^cast_$program: a stack of at most 64 kB .ulimit -s.; 1024 kB are needed" "cast_$program refuses a small stack" \
+            "$bin/cast_$program" --help
+    )
+done
+(
+    ulimit -S -s 64
+    expect 0 'test accuracy of best' "a stack that may grow does" "${train[@]}" --out "$tmp/soft"
+)
+check "to the same bits" test "$(hash_of "$tmp/soft")" = "$(hash_of "$tmp/whole")"
+expect 71 'OMP_STACKSIZE=160k: threads need stacks of at least 1024 kB' "small stacks of threads" \
+    env OMP_STACKSIZE=160k "${train[@]}" --out "$tmp/small"
+
+# ---- threads ----
+
+expect 0 'warning: 300 threads on [0-9]+ processors?: they take turns' "more threads than processors" \
+    "${train[@]}" --threads 300 --out "$tmp/many"
+check "make the same bits" test "$(hash_of "$tmp/many")" = "$(hash_of "$tmp/whole")"
+other=(setpriv --reuid=54321 --regid=54321 --clear-groups)
+chmod 755 "$tmp"
+if [ "$(id -u)" = 0 ] && "${other[@]}" test -x "$bin/cast_train" 2>/dev/null; then
+    mkdir -m 777 "$tmp/theirs"
+    (
+        ulimit -u 2
+        expect 71 '^cast_train: 4 threads were asked for, but no more than 2 can be made' "threads that cannot be made" \
+            "${other[@]}" "${train[@]}" --threads 4 --out "$tmp/theirs/run"
+    )
+else
+    echo "ok - # SKIP not root, or no other user can run it here: threads that cannot be made"
 fi
