@@ -77,7 +77,7 @@ static bool train_alone(const Sweep *s, int run, Err *err) {
     bool ok = lanes_start(err);
     if (ok) gemm_open();
     ok = ok && config_load(&c, s->r->plan.config, overrides, g->nkeys, err) &&
-              train_run(&c, &request, &end, err);
+         train_run(&c, &request, &end, err);
     config_free(&c);
     mem_free(command);
     mem_free(overrides);
