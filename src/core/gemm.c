@@ -101,8 +101,7 @@ static const char *describe(char text[DESCRIBED], const char *flavour) {
     snprintf(text, DESCRIBED, "OpenBLAS %s %s%s", version, flavour, openblas_get_corename());
 #ifdef HAVE_XSMM
     if (xsmm_works)
-        format_add(text, DESCRIBED, " + libxsmm " LIBXSMM_VERSION " %s",
-                   libxsmm_get_target_arch());
+        format_add(text, DESCRIBED, " + libxsmm " LIBXSMM_VERSION " %s", libxsmm_get_target_arch());
     else
         format_add(text, DESCRIBED, ", without libxsmm " LIBXSMM_VERSION);
 #endif

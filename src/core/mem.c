@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/log.h"
+
 enum { ALIGN = 64 };
 
 static void *or_exit(void *p, size_t count, size_t size) {
@@ -54,6 +56,15 @@ size_t mem_available(void) {
         if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
     if (f) fclose(f);
     return (size_t)kib * 1024;
+}
+
+bool mem_fits(size_t bytes, Err *err) {
+    char need[32], have[32];
+    const size_t available = mem_available();
+    if (available == 0 || bytes <= available) return true;
+    return err_set(err, EX_OSERR, "needs %s of memory, %s are available",
+                   format_bytes(need, sizeof need, (double)bytes),
+                   format_bytes(have, sizeof have, (double)available));
 }
 
 bool arena_open(Arena *a, size_t bytes, Err *err) {

@@ -20,6 +20,10 @@ void mem_free(void *p);
 /* What the machine could still give without swapping, in bytes; 0 where it does not say. */
 size_t mem_available(void);
 
+/* Whether it could give so many (EX_OSERR). Memory is mapped without asking whether it is there:
+ * better refused now than killed later. */
+bool mem_fits(size_t bytes, Err *err);
+
 /* A bump allocator. With base == NULL it only measures: arena_take returns NULL and `used` grows,
  * so that the same layout code first plans and then places. Every block is 64-byte aligned. */
 typedef struct Arena {

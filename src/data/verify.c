@@ -57,7 +57,7 @@ static void note(const Dataset *d) {
     if (!note_path(d, path) || !file_stamp(&stamp, d->file.path) || !is_settled(&stamp)) return;
     print_stamp(text, &d->file.map.stamp);
     print_stamp(now, &stamp);
-    if (strcmp(text, now) != 0 || !atomic_open(&a, path, &ignored)) return;
+    if (strcmp(text, now) != 0 || !atomic_open(&a, path, KIND_CHECKED, &ignored)) return;
     fprintf(a.f, "%s%s\n", text, d->hash);
     atomic_commit(&a, &ignored);
 }

@@ -37,6 +37,7 @@ static const Kind kinds[] = {
                       {"set encoding utf8\nset term"}},
     [KIND_SCRIPT] = {"script", {"#!"}},
     [KIND_PREDICTIONS] = {"table of predictions", {"index,label,predicted"}},
+    [KIND_CHECKED] = {"note of a check", {"cast-checked-"}},
     [KIND_LISTOPS] = {"table of ListOps", {"Source\tTarget"}},
     [KIND_PATHFINDER] = {"list of Pathfinder's pictures", {"imgs/"}},
 };

@@ -17,6 +17,7 @@ typedef enum FileKind {
     KIND_GNUPLOT,
     KIND_SCRIPT,
     KIND_PREDICTIONS, /* of cast_eval */
+    KIND_CHECKED,     /* the note of a check of data */
     KIND_LISTOPS,     /* the table of a split in LRA's release */
     KIND_PATHFINDER   /* the list of a folder's pictures there */
 } FileKind;

@@ -53,17 +53,6 @@ static void fill(Bench *b) {
     }
 }
 
-/* Memory is mapped without asking whether it is there: better refused now than killed later. */
-static bool fits(const Config *c, Err *err) {
-    char need[32], have[32];
-    const size_t bytes = engine_bytes(&c->model, c->train.batch, c->train.lanes, true);
-    const size_t available = mem_available();
-    if (available == 0 || bytes <= available) return true;
-    return err_set(err, EX_OSERR, "needs %s of memory, %s are available",
-                   format_bytes(need, sizeof need, (double)bytes),
-                   format_bytes(have, sizeof have, (double)available));
-}
-
 static bool open_bench(Bench *b, const Config *c, Err *err) {
     *b = (Bench){.c = c, .m = &c->model};
     layout(b, &b->memory);
@@ -71,8 +60,8 @@ static bool open_bench(Bench *b, const Config *c, Err *err) {
     layout(b, &b->memory);
     params_init(&b->m->params, b->w, (uint64_t)c->train.seed);
     fill(b);
-    if (!fits(c, err)) return false;
-    return engine_open(&b->engine, b->m, c->train.batch, c->train.lanes, true, err);
+    return mem_fits(engine_bytes(b->m, c->train.batch, c->train.lanes, true), err) &&
+           engine_open(&b->engine, b->m, c->train.batch, c->train.lanes, true, err);
 }
 
 /* ---- the step ---- */

@@ -1,5 +1,6 @@
 #include "train/keep.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "core/log.h"
@@ -10,13 +11,25 @@ static double seconds_between(const Keeper *k) { return k->c->train.save_minutes
 
 void keep_begin(Keeper *k) { k->next = clock_seconds() + seconds_between(k); }
 
+/* On a disk that others have filled a save takes the room that was kept for it. */
+static bool write_state(const Keeper *k, const State *s, const char *path, Err *err) {
+    bool ok = state_save(s, k->c->resolved, path, err);
+    if (!ok && rundir_give_room(k->dir)) {
+        log_warn("%s. It takes the room that was kept for it", err->text);
+        ok = state_save(s, k->c->resolved, path, err);
+    }
+    if (!rundir_keep_room(k->dir))
+        log_warn("%s: no room is kept for another save: %s", k->dir->dir, strerror(errno));
+    return ok;
+}
+
 /* ---- the best ---- */
 
 void keep_layout(Keeper *k, Arena *a, const Params *params) { state_layout(&k->best, a, params); }
 
 /* The state names its best only once that is on the disk. */
 static bool write_best(Keeper *k, const State *best, Err *err) {
-    k->best_waits = !state_save(best, k->c->resolved, k->dir->best, err);
+    k->best_waits = !write_state(k, best, k->dir->best, err);
     if (k->best_waits) return false;
     k->state->best = best->best;
     k->state->best_update = best->best_update;
@@ -71,7 +84,7 @@ static void save(Keeper *k, Err *err) {
     try_best_again(k, err);
     meter_mark(k->meter, "save", s->update);
     metrics_sync(&k->meter->file);
-    k->saved = state_save(s, k->c->resolved, k->dir->last, err);
+    k->saved = write_state(k, s, k->dir->last, err);
     if (!k->saved)
         log_warn("the state of update %lld is NOT saved: %s", (long long)s->update, err->text);
     if ((!k->saved || k->best_waits) && wait > retry_seconds) wait = retry_seconds;
@@ -110,13 +123,12 @@ static bool has_rollback(const Keeper *k) {
 
 bool keep_prepare_rollback(const Keeper *k, bool goes_on, Err *err) {
     return k->c->train.nan != GUARD_ROLLBACK || (goes_on && has_rollback(k)) ||
-           state_save(k->state, k->c->resolved, k->dir->rollback, err);
+           write_state(k, k->state, k->dir->rollback, err);
 }
 
 void keep_for_rollback(const Keeper *k) {
     Err err;
-    if (k->c->train.nan == GUARD_ROLLBACK &&
-        !state_save(k->state, k->c->resolved, k->dir->rollback, &err))
+    if (k->c->train.nan == GUARD_ROLLBACK && !write_state(k, k->state, k->dir->rollback, &err))
         log_warn("a rollback would not go back to here but further: %s", err.text);
 }
 
@@ -124,6 +136,7 @@ bool keep_roll_back(Keeper *k, int64_t from, Err *err) {
     State *s = k->state;
     const State before = *s;
     if (!state_load(s, k->c->resolved, k->dir->rollback, err)) return false;
+    s->identity = before.identity;
     guard_roll_back(&s->guard, &before.guard);
     if (before.best_update <= s->update) s->best = before.best, s->best_update = before.best_update;
     k->best_waits = k->best_waits && k->best.update <= s->update;

@@ -10,7 +10,7 @@
 
 typedef struct Keeper {
     const Config *c;
-    const RunDir *dir;
+    RunDir *dir;
     Meter *meter;
     State *state; /* the run's */
     bool saved;   /* it is in last.safetensors */

@@ -1,7 +1,11 @@
 #include "train/rundir.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,19 +28,71 @@ bool rundir_name(RunDir *r, const char *dir, Err *err) {
            file_in(r->config, dir, "config.json", err) && file_in(r->env, dir, "env.json", err);
 }
 
-bool rundir_try_room(const RunDir *r, size_t bytes, Err *err) {
-    static const char zeros[1 << 16];
-    char size[32];
-    AtomicFile a;
-    if (!atomic_open(&a, r->last, KIND_ANY, err)) return false;
-    for (size_t done = 0; done < bytes && !a.why; done += sizeof zeros)
-        atomic_write(&a, zeros, bytes - done < sizeof zeros ? bytes - done : sizeof zeros);
-    int why = a.why;
-    if (!why && (fflush(a.f) != 0 || fsync(fileno(a.f)) != 0)) why = errno;
-    atomic_abandon(&a);
-    if (!why) return true;
-    return err_set(err, EX_CANTCREAT, "%s: a checkpoint of %s cannot be written: %s", r->dir,
-                   format_bytes(size, sizeof size, (double)bytes), strerror(why));
+/* ---- room ---- */
+
+/* What a file lacks of so many bytes. */
+static double lacks(const char *path, double bytes) {
+    struct stat st;
+    const double has = stat(path, &st) == 0 ? (double)st.st_size : 0;
+    return bytes > has ? bytes - has : 0;
+}
+
+/* A file of so many bytes that has no name by now, so that nothing is left of it. -1 and errno. */
+static int take(const RunDir *r) {
+    char path[FILE_PATH_MAX + 16];
+    int why;
+    snprintf(path, sizeof path, "%s/room-XXXXXX", r->dir);
+    const int fd = mkstemp(path);
+    if (fd < 0) return -1;
+    unlink(path);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    while ((why = posix_fallocate(fd, 0, (off_t)r->checkpoint)) == EINTR) {}
+    /* Where it cannot allocate there are the figures alone. */
+    if (!why || why == EOPNOTSUPP || why == EINVAL || why == ENOSYS) return fd;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+bool rundir_give_room(RunDir *r) {
+    if (r->rooms == 0) return false;
+    close(r->room[--r->rooms]);
+    return true;
+}
+
+bool rundir_keep_room(RunDir *r) {
+    const int wanted = 1 + !file_exists(r->last) + !file_exists(r->best) +
+                       (r->goes_back && !file_exists(r->rollback));
+    while (r->rooms > wanted) rundir_give_room(r);
+    while (r->rooms < wanted) {
+        const int fd = take(r);
+        if (fd < 0) return false;
+        r->room[r->rooms++] = fd;
+    }
+    return true;
+}
+
+bool rundir_take_room(RunDir *r, size_t checkpoint, size_t metrics, bool goes_back, Err *err) {
+    char one[32], more[32], left[32] = "an unknown number";
+    struct statvfs fs;
+    const double size = (double)checkpoint;
+    const double need = size + lacks(r->last, size) + lacks(r->best, size) +
+                        (goes_back ? lacks(r->rollback, size) : 0) +
+                        lacks(r->metrics, (double)metrics);
+    const bool known = statvfs(r->dir, &fs) == 0 && fs.f_blocks > 0;
+    r->checkpoint = checkpoint;
+    r->goes_back = goes_back;
+    errno = ENOSPC;
+    /* With what is kept for root, who may be the one that writes. Quotas and limits are in no
+     * figures: who takes it is told. */
+    if ((!known || (double)fs.f_bfree * (double)fs.f_frsize >= need) && rundir_keep_room(r))
+        return true;
+    const int why = errno;
+    if (known) format_bytes(left, sizeof left, (double)fs.f_bavail * (double)fs.f_frsize);
+    return err_set(err, EX_CANTCREAT,
+                   "%s: checkpoints of %s and metrics take %s more there, and %s are free: %s",
+                   r->dir, format_bytes(one, sizeof one, size),
+                   format_bytes(more, sizeof more, need), left, strerror(why));
 }
 
 static bool has_environment(const RunDir *r) {
@@ -61,11 +117,16 @@ bool rundir_check(const RunDir *r, Err *err) {
 
 bool rundir_open(RunDir *r, Err *err) {
     if (!file_make_dirs(r->dir, err) || !lock_take(&r->lock, r->dir, 0, err)) return false;
-    atomic_tidy(r->best); /* other files are written at every start */
+    const char *const late[] = {r->last, r->best,
+                                r->rollback}; /* others are written at the start */
+    for (int i = 0; i < 3; i++) atomic_tidy(late[i]);
     return true;
 }
 
-void rundir_close(RunDir *r) { lock_release(&r->lock); }
+void rundir_close(RunDir *r) {
+    while (rundir_give_room(r)) {}
+    lock_release(&r->lock);
+}
 
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err) {
     if (!file_exists(r->config)) return true;

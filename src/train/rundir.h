@@ -17,10 +17,15 @@
 #include "io/file.h"
 #include "io/lock.h"
 
+enum { ROOM_FILES = 4 /* last, best, rollback, and a temporary of one */ };
+
 typedef struct RunDir {
     char dir[FILE_PATH_MAX], last[FILE_PATH_MAX], best[FILE_PATH_MAX], rollback[FILE_PATH_MAX];
     char metrics[FILE_PATH_MAX], config[FILE_PATH_MAX], env[FILE_PATH_MAX];
     DirLock lock;
+    int room[ROOM_FILES], rooms; /* files without names, each with the room of a checkpoint */
+    size_t checkpoint;           /* bytes of one, at most */
+    bool goes_back;              /* rollback.safetensors is one of them */
 } RunDir;
 
 /* Only names (EX_CANTCREAT if too long). */
@@ -35,9 +40,20 @@ bool rundir_check(const RunDir *r, Err *err);
 bool rundir_open(RunDir *r, Err *err);
 void rundir_close(RunDir *r);
 
-/* Whether a checkpoint of `bytes` can be written (EX_CANTCREAT): writes as many, and takes them
- * away again. */
-bool rundir_try_room(const RunDir *r, size_t bytes, Err *err);
+/* Whether there is room for all that a run holds at once: last, best, where it
+ * goes back rollback, and a temporary, of at most `checkpoint` bytes each, and so much of metrics;
+ * what is there counts. EX_CANTCREAT tells
+ * what is needed and what is free. Nothing is written where the file system can allocate without
+ * (posix_fallocate), and nothing stays, whatever ends the process.
+ *
+ * The room of the checkpoints that are still to come, and of a temporary, is taken from then on: so
+ * a run can be saved on a disk that others have filled. That is no promise where the file system
+ * cannot allocate, or does not give room back at once, or where others are faster than the save. */
+bool rundir_take_room(RunDir *r, size_t checkpoint, size_t metrics, bool goes_back, Err *err);
+/* For a save that found none: gives up that of a checkpoint; false: there is none. */
+bool rundir_give_room(RunDir *r);
+/* After each save: takes, or gives up, what the next ones will need. False and errno. */
+bool rundir_keep_room(RunDir *r);
 
 /* Whether the directory's config.json, if there is one, is of the same run (EX_CONFIG). */
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err);

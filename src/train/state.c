@@ -35,6 +35,11 @@ void state_layout(State *s, Arena *a, const Params *params) {
 
 size_t state_bytes(const Params *params) { return 3 * params->total * sizeof(real); }
 
+size_t state_file_bytes(const Params *params) {
+    enum { TENSOR = 256, META = 1 << 14 }; /* of the header */
+    return state_bytes(params) + (3 * (size_t)params->count + SMALL) * TENSOR + META;
+}
+
 static int small_tensors(const State *s, StTensor *t) {
     int n = 0;
     for (int i = 0; i < SMALL; i++) {

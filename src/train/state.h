@@ -44,8 +44,9 @@ typedef struct State {
 /* Of no updates yet. */
 void state_layout(State *s, Arena *a, const Params *params);
 
-/* Bytes of a checkpoint's tensors. */
+/* Bytes of a checkpoint's tensors; and of the file, at most. */
 size_t state_bytes(const Params *params);
+size_t state_file_bytes(const Params *params);
 
 bool state_save(const State *s, const cJSON *config, const char *path, Err *err);
 

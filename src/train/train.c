@@ -293,11 +293,22 @@ static void layout(Trainer *t) {
     loader_layout(&t->loader, a);
 }
 
-static bool open_memory(Trainer *t, Err *err) {
+/* Before the data, which may have to be made first, and before anything is asked of the disk. What
+ * an update touches whatever it reads must be there: weights, moments and gradients. */
+static bool plan_memory(Trainer *t, Err *err) {
     const TrainConf *conf = &t->c->train;
+    const Params *p = &t->c->model.params;
+    t->loader.c = t->c;
     layout(t);
     banner_memory(t->c,
                   t->memory.used + engine_bytes(&t->c->model, conf->batch, conf->lanes, true));
+    t->memory = (Arena){0};
+    return mem_fits(state_bytes(p) + p->total * sizeof(real), err);
+}
+
+static bool open_memory(Trainer *t, Err *err) {
+    const TrainConf *conf = &t->c->train;
+    layout(t);
     if (!arena_open(&t->memory, t->memory.used, err)) return false;
     layout(t);
     return t->r->dry_run ||
@@ -380,8 +391,16 @@ static bool open_dir(Trainer *t, Err *err) {
     t->goes_on = file_exists(t->dir.last);
     t->begun = t->goes_on || !file_is_empty(t->dir.metrics);
     if (t->begun && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;
-    return dry || ((t->begun || describe(t, err)) &&
-                   rundir_try_room(&t->dir, state_bytes(&t->c->model.params), err));
+    return dry || t->begun || describe(t, err);
+}
+
+/* Metrics up to a number of lines: a run may have an end that it is never to reach. */
+static bool open_room(Trainer *t, Err *err) {
+    enum { LINE = 320, MOST_LINES = 100000 };
+    int64_t lines = t->end / t->c->train.log_every + 3 * (t->end / t->every);
+    if (lines > MOST_LINES) lines = MOST_LINES;
+    return rundir_take_room(&t->dir, state_file_bytes(&t->c->model.params), (size_t)lines * LINE,
+                            t->c->train.nan == GUARD_ROLLBACK, err);
 }
 
 /* A run that had more than it is asked for now would pass for one that had less. Of times as far as
@@ -423,10 +442,12 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (!open_dir(t, err)) return false;
     if (!t->r->brief) banner_parameters(t->c);
     banner_model(t->c);
-    if (!open_data(t, err)) return false;
+    if (!plan_memory(t, err) || !open_data(t, err)) return false;
     meter_peak(&t->meter);
     if (!t->r->brief) banner_machine(t->meter.peak);
-    if (!open_memory(t, err) || !open_state(t, err)) return false;
+    if (!open_memory(t, err)) return false;
+    if (!t->r->dry_run && !open_room(t, err)) return false;
+    if (!open_state(t, err)) return false;
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
     if (t->begun && (!check_length(t, err) || !describe(t, err))) return false;
