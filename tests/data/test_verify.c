@@ -24,7 +24,7 @@ static void make(const char *name, bool plain) {
         Err err;
         scratch_mkdir(name);
         snprintf(inner, sizeof inner, "%s/%s.safetensors", name, split_names[s]);
-        if (!st_write(scratch(inner), t, 3, meta, 2, &err)) fail_msg("%s", err.text);
+        if (!st_write(scratch(inner), KIND_DATASET, t, 3, meta, 2, &err)) fail_msg("%s", err.text);
         size_t size;
         unsigned char *data = scratch_read(scratch(inner), &size);
         /* st_write adds a crc32: under another name it means nothing. */
