@@ -14,8 +14,8 @@ train=("$bin/cast_train" "$tmp/tiny.json" --threads 1)
 "${train[@]}" --out "$tmp/run" >"$tmp/out" 2>&1
 result $? "a run to look at" "$tmp/out"
 
-# Links count as what they are; what expect and this script write does not.
-sums() { (cd "$1" && find . ! -name out ! -name log -printf '%p %y %l\n' -type f -exec sha256sum {} \; | sort); }
+# Links count as what they are; what expect and this script write does not, nor notes of checked data.
+sums() { (cd "$1" && find . ! -name out ! -name log ! -name '*.checked' -printf '%p %y %l\n' -type f -exec sha256sum {} \; | sort); }
 
 # Expects that a command refuses to write, and that all in DIR is what it was.
 keeps() { # keeps DIR PATTERN NAME COMMAND...
