@@ -80,6 +80,13 @@ void log_progress(bool keep, const char *fmt, ...) {
     va_end(ap);
 }
 
+void log_at_once(const char *text) {
+    static const char line_anew[] = "\r\033[K\033[?7h";
+    bool ok = !progress_open || write(STDERR_FILENO, line_anew, sizeof line_anew - 1) >= 0;
+    ok = write(STDERR_FILENO, text, strlen(text)) >= 0 && ok;
+    (void)ok; /* there is nobody else to tell */
+}
+
 void log_progress_heading(const char *text) { snprintf(heading, sizeof heading, "%s", text); }
 
 LogCount log_count_start(const char *what, const char *things) {

@@ -15,6 +15,8 @@ void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_progress(bool keep, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Text before all progress lines from here on ("" for none): which of several jobs this is. */
 void log_progress_heading(const char *text);
+/* For handlers of signals: a text that was made before, on a line of its own. */
+void log_at_once(const char *text);
 /* Ends the progress line, so that other output starts on a line of its own. */
 void log_progress_end(void);
 

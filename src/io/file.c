@@ -15,6 +15,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "io/mapped.h"
 #include "io/text.h"
 
 #define TEMP_MARK ".tmp."
@@ -325,6 +326,7 @@ static bool map_fd(FileMap *m, int fd, const char *path, Err *err) {
     void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED) return file_fails(path, "be mapped", EX_NOINPUT, err);
     *m = (FileMap){p, (size_t)st.st_size, stamp_of(&st)};
+    mapped_add(m->data, m->size, path);
     return true;
 }
 
@@ -339,7 +341,10 @@ bool file_map(FileMap *m, const char *path, Err *err) {
 }
 
 void file_unmap(FileMap *m) {
-    if (m->data) munmap((void *)m->data, m->size);
+    if (m->data) {
+        mapped_remove(m->data);
+        munmap((void *)m->data, m->size);
+    }
     *m = (FileMap){0};
 }
 

@@ -88,7 +88,7 @@ typedef struct FileStamp {
 bool file_stamp(FileStamp *s, const char *path);
 
 /* A file mapped read-only. EX_NOINPUT: it cannot be opened; EX_DATAERR: it is empty or not a
- * regular file. */
+ * regular file. What happens where it is cut short while it is mapped, io/mapped.h tells. */
 typedef struct FileMap {
     const unsigned char *data;
     size_t size;

@@ -56,3 +56,16 @@ else
     check "and nothing beside it" test "$(cd "$tmp/small" && echo *)" = "test.safetensors train.safetensors val.safetensors"
 fi
 expect 0 '' "then it is made again" again --train 100
+
+# ---- data that are cut short while they are read ----
+
+make_data "$tmp/cut" listops 40 9 9 60
+cp -r "$tmp/cut" "$tmp/uncut"
+start "$tmp/bus" "${train[@]}" data.dir="$tmp/cut"
+truncate -s 0 "$tmp/cut/train.safetensors"
+wait $pid
+[ $? -eq 65 ] && grep -q "^cast_train: $tmp/cut/train.safetensors: can no longer be read: it was cut short" "$tmp/log"
+result $? "data cut short end a run, which says so" "$tmp/log"
+cp "$tmp/uncut/train.safetensors" "$tmp/cut"
+expect 0 'resuming at update [1-9]' "its last checkpoint stands" \
+    "${train[@]}" data.dir="$tmp/cut" train.steps=100000000 --out "$tmp/bus" --stop-at 1
