@@ -150,6 +150,7 @@ void lock_release(DirLock *l) {
 
 bool lock_stands(const DirLock *l, const char *dir) {
     struct stat ours, there;
-    return fstat(l->dir, &ours) == 0 && stat(dir, &there) == 0 && ours.st_dev == there.st_dev &&
-           ours.st_ino == there.st_ino;
+    if (stat(dir, &there) != 0) return errno != ENOENT && errno != ENOTDIR;
+    return fstat(l->dir, &ours) != 0 ||
+           (ours.st_dev == there.st_dev && ours.st_ino == there.st_ino);
 }

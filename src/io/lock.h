@@ -23,7 +23,7 @@ bool lock_take(DirLock *l, const char *dir, double seconds, Err *err);
 void lock_wait(DirLock *l, const char *dir);
 void lock_release(DirLock *l);
 
-/* Whether `dir` still is the directory that was locked. */
+/* Whether `dir` still is the directory that was locked, as far as can be told. */
 bool lock_stands(const DirLock *l, const char *dir);
 
 #endif

@@ -12,8 +12,10 @@ static double seconds_between(const Keeper *k) { return k->c->train.save_minutes
 void keep_begin(Keeper *k) { k->next = clock_seconds() + seconds_between(k); }
 
 /* On a disk that others have filled a save takes the room that was kept for it. */
-static bool write_state(const Keeper *k, const State *s, const char *path, Err *err) {
-    bool ok = state_save(s, k->c->resolved, path, err);
+static bool write_state(Keeper *k, const State *s, const char *path, Err *err) {
+    bool ok = rundir_stands(k->dir, err) && state_save(s, k->c->resolved, path, err);
+    k->gone = !ok && !rundir_stands(k->dir, err); /* or it goes during the save */
+    if (k->gone) return false;
     if (!ok && rundir_give_room(k->dir)) {
         log_warn("%s. It takes the room that was kept for it", err->text);
         ok = state_save(s, k->c->resolved, path, err);
@@ -55,8 +57,9 @@ void keep_best(Keeper *k, const Score *score) {
     best.best = *score;
     best.best_update = best.update;
     if (write_best(k, &best, &err)) return;
-    log_warn("the best weights so far are NOT saved: %s. Kept in memory, to be tried again",
-             err.text);
+    if (!k->gone)
+        log_warn("the best weights so far are NOT saved: %s. Kept in memory, to be tried again",
+                 err.text);
     copy_best(k, &best);
 }
 
@@ -70,7 +73,7 @@ static void try_best_again(Keeper *k, Err *err) {
     if (!k->best_waits) return;
     if (write_best(k, &k->best, err))
         log_info("the best weights, of update %lld, are saved now", (long long)k->best.update);
-    else
+    else if (!k->gone)
         log_warn("the best weights, of update %lld, are still NOT saved: %s",
                  (long long)k->best.update, err->text);
 }
@@ -85,22 +88,25 @@ static void save(Keeper *k, Err *err) {
     meter_mark(k->meter, "save", s->update);
     metrics_sync(&k->meter->file);
     k->saved = write_state(k, s, k->dir->last, err);
-    if (!k->saved)
+    if (!k->saved && !k->gone)
         log_warn("the state of update %lld is NOT saved: %s", (long long)s->update, err->text);
     if ((!k->saved || k->best_waits) && wait > retry_seconds) wait = retry_seconds;
     k->next = clock_seconds() + wait;
 }
 
-void keep_last(Keeper *k) {
-    Err err;
-    save(k, &err);
+static bool lost(const Keeper *k, Err *err) {
+    return err_set(err, EX_IOERR, "update %lld is lost: %s", (long long)k->state->update,
+                   err->text);
+}
+
+bool keep_last(Keeper *k, Err *err) {
+    save(k, err);
+    return !k->gone || lost(k, err);
 }
 
 bool keep_at_end(Keeper *k, Err *err) {
-    if (!k->saved || k->best_waits) save(k, err);
-    if (!k->saved)
-        return err_set(err, EX_IOERR, "update %lld is lost: %s", (long long)k->state->update,
-                       err->text);
+    if (!k->saved || k->best_waits || !rundir_stands(k->dir, err)) save(k, err);
+    if (!k->saved) return lost(k, err);
     return !k->best_waits ||
            err_set(err, EX_IOERR, "the best weights, of update %lld, are lost: %s",
                    (long long)k->best.update, err->text);
@@ -121,12 +127,12 @@ static bool has_rollback(const Keeper *k) {
     return ok && update >= s->evaluated && update <= s->update;
 }
 
-bool keep_prepare_rollback(const Keeper *k, bool goes_on, Err *err) {
+bool keep_prepare_rollback(Keeper *k, bool goes_on, Err *err) {
     return k->c->train.nan != GUARD_ROLLBACK || (goes_on && has_rollback(k)) ||
            write_state(k, k->state, k->dir->rollback, err);
 }
 
-void keep_for_rollback(const Keeper *k) {
+void keep_for_rollback(Keeper *k) {
     Err err;
     if (k->c->train.nan == GUARD_ROLLBACK && !write_state(k, k->state, k->dir->rollback, &err))
         log_warn("a rollback would not go back to here but further: %s", err.text);
@@ -141,6 +147,6 @@ bool keep_roll_back(Keeper *k, int64_t from, Err *err) {
     if (before.best_update <= s->update) s->best = before.best, s->best_update = before.best_update;
     k->best_waits = k->best_waits && k->best.update <= s->update;
     meter_rollback(k->meter, s, from);
-    keep_last(k);
+    save(k, err); /* told where it fails */
     return true;
 }

@@ -14,6 +14,7 @@ typedef struct Keeper {
     Meter *meter;
     State *state; /* the run's */
     bool saved;   /* it is in last.safetensors */
+    bool gone;    /* the run's directory: nothing can be saved any more */
     double next;  /* when it is to be saved, by clock_seconds */
     State best;   /* a copy of its own: that could not be written yet. Else of no meaning */
     bool best_waits;
@@ -25,7 +26,8 @@ void keep_layout(Keeper *k, Arena *a, const Params *params);
 /* Sets when the first save by the clock is due. */
 void keep_begin(Keeper *k);
 
-void keep_last(Keeper *k);
+/* False: the directory is gone, and there is no use in going on (EX_IOERR). */
+bool keep_last(Keeper *k, Err *err);
 /* Tries all again that is not saved; EX_IOERR: it is lost. */
 bool keep_at_end(Keeper *k, Err *err);
 
@@ -37,8 +39,8 @@ int64_t keep_best_so_far(const Keeper *k, Score *score);
 
 /* With train.nan=rollback: sees to it at the start that there is a state to go back to (EX_IOERR,
  * EX_CANTCREAT), and keeps the one that was just validated. */
-bool keep_prepare_rollback(const Keeper *k, bool goes_on, Err *err);
-void keep_for_rollback(const Keeper *k);
+bool keep_prepare_rollback(Keeper *k, bool goes_on, Err *err);
+void keep_for_rollback(Keeper *k);
 /* The state becomes that one, but for what is counted of rollbacks; it is saved at once, because a
  * process that was killed would go back from where it was before, and perhaps to a later
  * validation. False: it cannot be read, and the state is undefined. `from` is told. */

@@ -128,6 +128,12 @@ void rundir_close(RunDir *r) {
     lock_release(&r->lock);
 }
 
+bool rundir_stands(const RunDir *r, Err *err) {
+    return lock_stands(&r->lock, r->dir) ||
+           err_set(err, EX_IOERR, "%s was removed or moved while the run was at work in it",
+                   r->dir);
+}
+
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err) {
     if (!file_exists(r->config)) return true;
     cJSON *theirs = json_read(r->config, err);

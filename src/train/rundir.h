@@ -55,6 +55,10 @@ bool rundir_give_room(RunDir *r);
 /* After each save: takes, or gives up, what the next ones will need. False and errno. */
 bool rundir_keep_room(RunDir *r);
 
+/* Whether the directory that was opened is still there (EX_IOERR): what another has in its place is
+ * not this run's. */
+bool rundir_stands(const RunDir *r, Err *err);
+
 /* Whether the directory's config.json, if there is one, is of the same run (EX_CONFIG). */
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err);
 

@@ -163,7 +163,7 @@ static bool validate(Trainer *t, Err *err) {
     log_info("update %lld, epoch %.2f: validation accuracy %.2f %%, loss %.4f%s",
              (long long)s->update, (double)s->update / (double)t->meter.per_epoch,
              100 * score.accuracy, score.loss, best ? ": the best so far" : "");
-    keep_last(&t->keep);
+    if (!keep_last(&t->keep, err)) return false;
     keep_for_rollback(&t->keep);
     meter_peak(&t->meter);
     return true;
@@ -261,7 +261,8 @@ static bool loop(Trainer *t, Err *err) {
         if (validation_due(t) && !validate(t, err)) return false;
         if (t->state.update >= t->end) break;
         if (!update(t, err)) return false;
-        if (clock_seconds() >= t->keep.next && !validation_due(t)) keep_last(&t->keep);
+        if (clock_seconds() >= t->keep.next && !validation_due(t) && !keep_last(&t->keep, err))
+            return false;
     }
     return true;
 }

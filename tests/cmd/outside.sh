@@ -69,3 +69,25 @@ result $? "data cut short end a run, which says so" "$tmp/log"
 cp "$tmp/uncut/train.safetensors" "$tmp/cut"
 expect 0 'resuming at update [1-9]' "its last checkpoint stands" \
     "${train[@]}" data.dir="$tmp/cut" train.steps=100000000 --out "$tmp/bus" --stop-at 1
+
+# ---- the run's directory is removed, or another comes in its place ----
+
+ends_alone() { # ends_alone NAME: within 20 s, with one message
+    local i
+    for ((i = 0; i < 1000; i++)); do kill -0 $pid 2>/dev/null || break; sleep 0.02; done
+    [ $i -lt 1000 ] || kill -KILL $pid
+    wait $pid
+    [ $? -eq 74 ] && grep -qE '^cast_train: update [0-9]+ is lost: .* was removed or moved while' "$tmp/log" &&
+        [ "$(grep -c 'NOT saved' "$tmp/log")" = 0 ]
+    result $? "$1" "$tmp/log"
+}
+start "$tmp/removed" "${train[@]}"
+until rm -r "$tmp/removed" 2>/dev/null; do :; done # a file may come meanwhile
+ends_alone "a run whose directory was removed ends"
+check "and makes none" test ! -e "$tmp/removed"
+start "$tmp/moved" "${train[@]}"
+mv "$tmp/moved" "$tmp/away"
+"${train[@]}" --out "$tmp/moved" >"$tmp/out" 2>&1
+was=$(hash_of "$tmp/moved")
+ends_alone "one whose directory is another run's by now"
+check "leaves that alone" test "$(hash_of "$tmp/moved")" = "$was"
