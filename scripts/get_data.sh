@@ -10,11 +10,17 @@
 #   pathx      LRA's release, of which one of two folders is to be unpacked and imported: data/README.md; likewise
 #
 # What is fetched lies in $CAST_DATA, or data/raw where that is not set, and is not fetched twice; an interrupted
-# download goes on where it stopped. Where files are there already, nothing is fetched.
+# download goes on where it stopped. Where files are there already, nothing is fetched. Relative names are meant from
+# where the script is called, data/raw and data/TASK are in the project.
 set -u
+here=$PWD
 cd "$(dirname "$0")/.." || exit 1
-root=${CAST_DATA:-data/raw}
-cast_data=${CAST_BIN:-.}/cast_data
+from_here() { # from_here NAME
+    if [[ $1 = /* || $here = "$PWD" ]]; then printf '%s' "$1"; else printf '%s' "$here/$1"; fi
+}
+root=data/raw
+if [ -n "${CAST_DATA:-}" ]; then root=$(from_here "$CAST_DATA"); fi
+cast_data=$(from_here "${CAST_BIN:-$PWD}")/cast_data
 lra=https://storage.googleapis.com/long-range-arena/lra_release.gz
 
 usage() {
@@ -27,7 +33,8 @@ fail() { # fail STATUS MESSAGE
 }
 
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then usage; fi
-task=$1 out=${2:-data/$1} raw=$root/$1 folder=''
+task=$1 out=data/$1 raw=$root/$1 folder=''
+if [ $# -eq 2 ]; then out=$(from_here "$2"); fi
 case $task in
 image) url=https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz md5=c32a1d4ab5d03f1284b67883e8d87530 ;;
 text) url=https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz md5=7c2ac02c03563afcf9b574c7e56c153a ;;
@@ -77,17 +84,23 @@ check() {
     fi
 }
 
-# The one folder that is wanted of LRA's release, whose folders lie in one another. What has none is read from the
-# archive itself, picture by picture.
+# The one folder that is wanted of LRA's release, whose folders lie in one another; it takes its place when it is whole.
+# What has none is read from the archive itself, picture by picture.
 unpack() {
     if [ -z "$folder" ]; then
         if [ "$url" = "$lra" ]; then raw=$archive; fi
         return 0
     fi
+    local part=$raw.part found
+    [ ! -e "$raw/$folder" ] || return 0
     echo "unpacking $folder of $archive"
-    mkdir -p "$raw" || exit 73
-    tar -xzf "$archive" -C "$raw" --no-same-owner --wildcards "*lra_release/lra_release/$folder/*" ||
+    rm -rf "$part"
+    mkdir -p "$part" "$raw" || exit 73
+    tar -xzf "$archive" -C "$part" --no-same-owner --wildcards "*lra_release/lra_release/$folder/*" ||
         fail 65 "$archive: cannot be unpacked, or holds no lra_release/lra_release/$folder"
+    found=$(find "$part" -type d -name "$folder" | head -n 1)
+    mv "$found" "$raw" || exit 73
+    rm -rf "$part"
 }
 
 # Files that are there already are the user's: they are imported as they are. 66: there are none.

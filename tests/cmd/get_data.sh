@@ -56,3 +56,25 @@ expect 0 'text: 2 train' "files that are there" "${get[@]}" text "$tmp/text"
 : >"$tmp/raw/text/aclImdb/train/pos/0_1.txt"
 expect 65 'train/pos/0_1.txt: the file is empty' "wrong files that are there" "${get[@]}" text "$tmp/text"
 check "nothing was fetched for them" test "$(wc -l <"$tmp/log")" = "$lines"
+
+# Names are meant from where the script is called.
+script=$PWD/scripts/get_data.sh
+mkdir "$tmp/elsewhere"
+mv "$tmp/raw" "$tmp/elsewhere/my data"
+printf 'review' >"$tmp/elsewhere/my data/text/aclImdb/train/pos/0_1.txt"
+cd "$tmp/elsewhere" || exit 1
+CAST_DATA='my data' expect 0 'into here: 2 train' "a relative CAST_DATA" "$script" text 'into here'
+check "and a relative place" "$bin/cast_data" verify "$tmp/elsewhere/into here"
+rm -r 'my data/retrieval'
+CAST_DATA='my data' expect 0 'retrieval: 1 train|pairs' "of which an archive is unpacked" "$script" retrieval pairs
+check "there" test -s "my data/retrieval/tsv_data/new_aan_pairs.test.tsv"
+CAST_DATA='my data' expect 0 'retrieval: 1 train|pairs' "once" "$script" retrieval pairs
+check "that is" test "$(grep -c unpacking "$tmp/out")" = 0
+CAST_DATA=./none expect 66 "^  $tmp/elsewhere/./none/text/aclImdb_v1.tar.gz$" "where a file is to be put" "$script" text 'x'
+cat >tiny.json <<'END'
+{ "task": "text", "data": { "dir": "prepared", "holdout": 0.5 },
+  "model": { "depth": 1, "heads": 2, "d": 8, "d_ff": 8, "d_emb": 8, "max_length": 30, "attention": { "clusters": 2 } },
+  "train": { "steps": 2, "batch": 1, "lr": 1e-3 } }
+END
+CAST_DATA='my data' expect 0 'prepared: importing text from my data/text, once' "which cast_train finds too" \
+    "$bin/cast_train" tiny.json --threads 1 --out run
