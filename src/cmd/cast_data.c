@@ -103,7 +103,10 @@ static const char usage[] =
     "import    reads a task's official files: an archive or the directory it unpacks to\n"
     "show      prints counts, lengths, labels and ids, or one example\n"
     "verify    checks every token, label and checksum, and recomputes labels where that is "
-    "possible\n";
+    "possible\n\n"
+    "A set that is there is replaced when all of the new one is on the disk: a disk that is full "
+    "(status 74) leaves the old one, a signal (143 for SIGTERM) too, or none in the moment of the "
+    "exchange.\n";
 
 static const Task *want_task(const char *name, Err *err) {
     const Task *t = task_find(name);

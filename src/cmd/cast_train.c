@@ -47,7 +47,8 @@ static const Program program = {
     "checkpoint of the same config, the run goes on from there, with the data that it was "
     "made with. SIGINT (Ctrl-C), SIGTERM, SIGHUP "
     "and SIGUSR1 save and stop, with exit status 75; the same command goes on, with the same bits "
-    "as if it had not been stopped.\n",
+    "as if it had not been stopped. Before the first update, while data are made for example, they "
+    "end it at once (143 for SIGTERM), and the same command starts again.\n",
     options,
     "In the progress line: updates made and to make, ep epochs, loss and acc accuracy of training "
     "(means of the last train.log_every updates and those before), lr learning rate, |g| norm of "

@@ -389,6 +389,7 @@ static bool read_record(Plan *p, Err *err) {
 bool plan_record(const Plan *p, Err *err) {
     char path[FILE_PATH_MAX];
     path_in(p, path, "sweep.json");
+    atomic_tidy(path);
     return file_make_dirs(p->dir, err) && (p->recorded || json_write(p->record, path, err));
 }
 

@@ -91,3 +91,55 @@ mv "$tmp/moved" "$tmp/away"
 was=$(hash_of "$tmp/moved")
 ends_alone "one whose directory is another run's by now"
 check "leaves that alone" test "$(hash_of "$tmp/moved")" = "$was"
+
+# ---- signals before there is anything to save ----
+
+# Ends a command at a random moment of its first third of a second: with the status that README.md has, unless it was
+# faster, or had begun to train.
+ended() { # ended SIGNAL STATUS COMMAND...
+    local signal=$1 status=$2
+    shift 2
+    env --default-signal=INT "$@" >"$tmp/log" 2>&1 &
+    pid=$!
+    sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+    kill -"$signal" $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    case $? in 0 | 75 | "$status") ;; *) result 1 "ended by SIG$signal: $*" "$tmp/log" ;; esac
+}
+left_over() { find "$@" -name '*.tmp.*'; }
+whole_pictures() { # whole_pictures DIR
+    local picture
+    find "$1" -name '*.png' >"$tmp/pictures"
+    while read -r picture; do
+        [ "$(tail -c 8 "$picture" | head -c 4)" = IEND ] || { echo "$picture is cut short"; return 1; }
+    done <"$tmp/pictures"
+}
+one_set() { [ ! -e "$1/train.safetensors" ] || "$bin/cast_data" verify "$1"; }
+s=$tmp/signals
+paths=("$bin/cast_data" generate pathfinder --train 1000 --val 100 --test 100 --threads 1)
+"${paths[@]}" --out "$s/paths" --png "$s/tree" >"$tmp/log" 2>&1
+result $? "a set that is not ended" "$tmp/log"
+for how in "TERM 143" "INT 130" "TERM 143"; do
+    # shellcheck disable=SC2086 # two words
+    ended $how "${paths[@]}" --seed $RANDOM --out "$s/ended" --png "$s/half"
+    check "a set that was ended is whole, or none" one_set "$s/ended"
+    # shellcheck disable=SC2086
+    ended $how "$bin/cast_data" import pathfinder "$s/tree" --out "$s/imported"
+    check "an import too" one_set "$s/imported"
+done
+check "pictures are whole" whole_pictures "$s/half"
+check "a set is made where others were ended" "${paths[@]}" --out "$s/ended" --png "$s/half"
+check "as if they had not been" diff -r "$s/paths" "$s/ended"
+check "and imported" "$bin/cast_data" import pathfinder "$s/tree" --out "$s/imported"
+check "with nothing beside them" test -z "$(left_over "$s")"
+"$bin/cast_data" generate listops --train 40 --val 5 --test 5 --out "$s/listops" >"$tmp/log" 2>&1
+small=("${train[@]}" data.dir="$s/listops" train.steps=5 model.max_length=500)
+"${small[@]}" --out "$s/reference" >"$tmp/log" 2>&1
+result $? "a run that is not ended" "$tmp/log"
+for how in "TERM 143" "INT 130" "TERM 143" "INT 130" "TERM 143" "INT 130"; do
+    # shellcheck disable=SC2086
+    ended $how "${small[@]}" --out "$s/run"
+done
+expect 0 'test accuracy of last' "a run whose starts were ended" "${small[@]}" --out "$s/run"
+check "has the bits of the other" test "$(hash_of "$s/run")" = "$(hash_of "$s/reference")"
+check "and nothing beside it" test -z "$(left_over "$s/run")"
