@@ -11,6 +11,7 @@
 #include "core/option.h"
 #include "core/peak.h"
 #include "io/json.h"
+#include "io/text.h"
 #include "train/bench.h"
 #include "train/stop.h"
 
@@ -256,8 +257,8 @@ static cJSON *bench_config(const Options *o, const char *mechanism, const char *
 static bool bench_row(const Options *o, const char *mechanism, const char *length, Err *err) {
     cJSON *r = bench_config(o, mechanism, length, err);
     if (!r)
-        fprintf(o->json ? stderr : stdout, "  %-10s %8s  %s\n", mechanism ? mechanism : "",
-                length ? length : "", err->text);
+        text_print(o->json ? stderr : stdout, "  %-10s %8s  %s\n", mechanism ? mechanism : "",
+                   length ? length : "", err->text);
     else
         (o->json ? print_line : print_row)(r);
     fflush(stdout);

@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "data/summary.h"
 #include "data/task.h"
+#include "io/text.h"
 #include "train/stop.h"
 
 #define TRY_HELP "; 'cast_data --help' says more"
@@ -224,8 +225,8 @@ static bool verify(const Dataset *d, Err *err) {
                        d->file.path, d->vocab, d->classes, d->per_example, name);
     bool recompute = task && task->check;
     if (recompute && !check_labels(d, task, err)) return false;
-    printf("%s: %d examples, %" PRId64 " tokens: right%s\n", d->file.path, d->examples,
-           d->offsets[d->documents], recompute ? ", and so is every label, recomputed" : "");
+    text_print(stdout, "%s: %d examples, %" PRId64 " tokens: right%s\n", d->file.path, d->examples,
+               d->offsets[d->documents], recompute ? ", and so is every label, recomputed" : "");
     return true;
 }
 

@@ -94,9 +94,7 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     config_run_dir(dir, sizeof dir, config, overrides, n);
     o->request.dir = o->out ? o->out : dir;
     bool ok = config_load(&c, config, overrides, n, err);
-    if (ok)
-        log_info("%scast_train " CAST_VERSION "%s  %s", log_style(LOG_BOLD), log_style(LOG_RESET),
-                 config);
+    if (ok) log_headed(LOG_BOLD, "cast_train " CAST_VERSION, "  %s", config);
     ok = ok && train_run(&c, &o->request, end, err);
     config_free(&c);
     return ok;

@@ -15,11 +15,20 @@ __attribute__((constructor(101))) static void occupy_closed_streams(void) {
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd) _exit(EX_OSERR);
 }
 
+#include "core/utf8.h"
+
 void err_mask(char *s) {
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if ((c < 0x20 && c != '\n') || c == 0x7f) *s = '?';
+    char *to = s;
+    for (size_t left = strlen(s); left > 0;) {
+        const int n = utf8_length(s, left), size = n ? n : 1;
+        if (n == 0 || (utf8_is_control(s) && *s != '\n'))
+            *to++ = '?';
+        else
+            for (int i = 0; i < n; i++) *to++ = s[i];
+        s += size;
+        left -= (size_t)size;
     }
+    *to = '\0';
 }
 
 bool err_set(Err *err, int code, const char *fmt, ...) {
@@ -61,6 +70,7 @@ void require_failed(const char *file, int line, const char *cond, const char *fm
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    err_mask(text);
     fprintf(stderr, "%s:%d: this is a bug: '%s' does not hold: %s\n", file, line, cond, text);
     /* Not exit(): it may be called on any thread, and exit handlers would race with the others. */
     _Exit(EX_SOFTWARE);

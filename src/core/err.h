@@ -26,8 +26,8 @@ typedef struct Err {
  * `return err_set(...)`. err->text may be among the arguments. */
 bool err_set(Err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Makes '?' of control characters other than newline: names of files and keys come from outside,
- * and must not drive the reader's terminal. */
+/* Makes '?' of control characters other than newline, and of bytes that are not UTF-8: names of
+ * files and keys come from outside, and must not drive the reader's terminal. */
 void err_mask(char *s);
 
 /* After err_set: names the key. Returns false. */

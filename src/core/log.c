@@ -25,39 +25,62 @@ bool log_takes_colour(int fd) {
     return is_terminal(fd) && !(no_color && *no_color);
 }
 
-const char *log_style(const char *sequence) {
+/* The ANSI sequence where standard error takes colours, else "". */
+static const char *style_here(const char *sequence) {
     return log_takes_colour(STDERR_FILENO) ? sequence : "";
 }
 
-/* A line of its own: a progress line that stands is erased; the next one is drawn below. */
-__attribute__((format(printf, 2, 0))) static void print_line(const char *before, const char *fmt,
-                                                             va_list ap) {
+/* Whole, however long, and masked. */
+__attribute__((format(printf, 1, 0))) static void print_masked(const char *fmt, va_list ap) {
+    char few[512], *text = few;
+    va_list again;
+    va_copy(again, ap);
+    const int n = vsnprintf(few, sizeof few, fmt, ap);
+    if (n >= (int)sizeof few && (text = malloc((size_t)n + 1)))
+        vsnprintf(text, (size_t)n + 1, fmt, again);
+    va_end(again);
+    if (!text) text = few;
+    err_mask(text);
+    fputs(text, stderr);
+    if (text != few) free(text);
+}
+
+/* A line of its own: a progress line that stands is erased; the next one is drawn below. `before`
+ * and `after` are ours. */
+__attribute__((format(printf, 3, 0))) static void print_line(const char *before, const char *after,
+                                                             const char *fmt, va_list ap) {
     flockfile(stderr);
     if (progress_open) fputs("\r\033[K", stderr);
     progress_open = false;
     fputs(before, stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    print_masked(fmt, ap);
+    fprintf(stderr, "%s\n", after);
     funlockfile(stderr);
 }
 
 void log_info(const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    print_line("", fmt, ap);
+    print_line("", "", fmt, ap);
     va_end(ap);
 }
 
-/* Warnings tell names of files that were found: masked, as errors are. */
-void log_warn(const char *fmt, ...) {
-    char text[4096];
+void log_headed(const char *style, const char *head, const char *fmt, ...) {
+    char before[256];
     va_list ap;
+    snprintf(before, sizeof before, "%s%s%s", style_here(style), head, style_here(LOG_RESET));
     va_start(ap, fmt);
-    if (vsnprintf(text, sizeof text, fmt, ap) >= (int)sizeof text)
-        memcpy(text + sizeof text - 4, "...", 4);
+    print_line(before, "", fmt, ap);
     va_end(ap);
-    err_mask(text);
-    log_info("%swarning: %s%s", log_style(LOG_YELLOW), text, log_style(LOG_RESET));
+}
+
+void log_warn(const char *fmt, ...) {
+    char before[32];
+    va_list ap;
+    snprintf(before, sizeof before, "%swarning: ", style_here(LOG_YELLOW));
+    va_start(ap, fmt);
+    print_line(before, style_here(LOG_RESET), fmt, ap);
+    va_end(ap);
 }
 
 void log_progress(bool keep, const char *fmt, ...) {
@@ -75,7 +98,7 @@ void log_progress(bool keep, const char *fmt, ...) {
         progress_open = true;
         funlockfile(stderr);
     } else {
-        print_line(heading, fmt, ap);
+        print_line(heading, "", fmt, ap);
     }
     va_end(ap);
 }

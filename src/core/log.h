@@ -7,9 +7,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* A line. What it tells of may come from outside: control characters become '?', as in errors. */
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Cut to 4 kB; control characters become '?', as in errors. */
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* With words of our own before it, in a style where standard error takes colours. */
+#define LOG_RESET "\033[0m"
+#define LOG_BOLD "\033[1m"
+#define LOG_FAINT "\033[2m"
+#define LOG_RED "\033[31m"
+#define LOG_YELLOW "\033[33m"
+void log_headed(const char *style, const char *head, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The text replaces the last progress line on a terminal; elsewhere it is printed if `keep`. */
 void log_progress(bool keep, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -31,13 +39,6 @@ void log_count(LogCount *c, int done, int total);
 bool log_is_terminal(void);
 /* Whether colours may be written to this descriptor. */
 bool log_takes_colour(int fd);
-/* The ANSI sequence where standard error takes colours, else "". */
-#define LOG_RESET "\033[0m"
-#define LOG_BOLD "\033[1m"
-#define LOG_FAINT "\033[2m"
-#define LOG_RED "\033[31m"
-#define LOG_YELLOW "\033[33m"
-const char *log_style(const char *sequence);
 
 /* "1h 02m", "3m 20s", "12 s", "4.2 s" into buf; "1.2 GB", "340 kB"; "1.23 M", "45.6 k". They
  * return buf. */

@@ -9,6 +9,7 @@
 
 #include "core/log.h"
 #include "core/stack.h"
+#include "core/utf8.h"
 #include "core/version.h"
 
 enum { MOST_OPTIONS = 64, COLUMNS = 100, OPT_HELP = 'h', OPT_VERSION = 256, OPT_FIRST };
@@ -180,11 +181,37 @@ bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char
 
 /* ---- as a shell reads it ---- */
 
+static bool is_text(const char *word) {
+    for (size_t left = strlen(word), n; left > 0; word += n, left -= n) {
+        n = (size_t)utf8_length(word, left);
+        if (n == 0 || utf8_is_control(word)) return false;
+    }
+    return true;
+}
+
+/* What is no text would drive a terminal, or not be read back: octal numbers, as in $'a\033'. */
+static void print_bytes(FILE *f, const char *word) {
+    fputs("$'", f);
+    for (; *word; word++) {
+        if (*word == '\'' || *word == '\\')
+            fprintf(f, "\\%c", *word);
+        else if (*word >= ' ' && *word < 0x7f)
+            fputc(*word, f);
+        else
+            fprintf(f, "\\%03o", (unsigned)(unsigned char)*word);
+    }
+    fputc('\'', f);
+}
+
 void option_print_word(FILE *f, const char *word) {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
     if (*word && word[strspn(word, plain)] == '\0') {
         fputs(word, f);
+        return;
+    }
+    if (!is_text(word)) {
+        print_bytes(f, word);
         return;
     }
     fputc('\'', f);

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "io/text.h"
+#include "core/utf8.h"
 
 static void escape(char buf[BYTES_CHARACTER], int id) {
     switch (id - 1) {
@@ -15,17 +15,11 @@ static void escape(char buf[BYTES_CHARACTER], int id) {
     }
 }
 
-/* U+0000 to U+001F, U+007F to U+009F. */
-static bool is_control(const char *s) {
-    const unsigned char lead = (unsigned char)s[0], next = (unsigned char)s[1];
-    return lead < 0x20 || lead == 0x7f || (lead == 0xc2 && next < 0xa0);
-}
-
 int bytes_character(char buf[BYTES_CHARACTER], const int *ids, int n) {
     const int most = n < 4 ? n : 4;
     for (int i = 0; i < most; i++) buf[i] = (char)(ids[i] - 1);
     const int length = utf8_length(buf, (size_t)most);
-    if (length == 0 || is_control(buf) || buf[0] == '\\') {
+    if (length == 0 || utf8_is_control(buf) || buf[0] == '\\') {
         escape(buf, ids[0]);
         return 1;
     }

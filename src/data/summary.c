@@ -10,6 +10,7 @@
 #include "data/bytes.h"
 #include "data/picture.h"
 #include "io/png.h"
+#include "io/text.h"
 
 enum { BINS = 10, BAR = 40, LABELS_SHOWN = 20, IDS_SHOWN = 16, GREYS = 256 };
 
@@ -44,19 +45,17 @@ static int64_t largest(const int64_t *count, int n) {
     return most;
 }
 
-/* What stands in the metadata comes from outside: unprintable bytes become '?'. */
 static void print_meta(const Dataset *d, const char *key) {
     const char *text = st_meta(&d->file, key);
     printf("  %-8s ", key);
-    for (const char *c = text ? text : "not stated"; *c; c++)
-        putchar(*c >= ' ' && *c <= '~' ? *c : '?');
+    text_plain(stdout, text ? text : "not stated"); /* one line, whatever it holds */
     putchar('\n');
 }
 
 static void print_head(const Dataset *d) {
     char tokens[32];
     int64_t total = d->offsets[d->documents];
-    printf("%s\n", d->file.path);
+    text_print(stdout, "%s\n", d->file.path);
     print_meta(d, "task");
     print_meta(d, "split");
     print_meta(d, "source");
@@ -192,7 +191,7 @@ bool summary_write_png(const Dataset *d, int example, const char *path, Err *err
     bool ok = png_grey_write(path, grey, side, side, err);
     mem_free(grey);
     if (ok)
-        printf("%s: %d x %d pixels, %s (label %d)\n", path, side, side,
-               task->labels ? task->labels[label] : task->name, label);
+        text_print(stdout, "%s: %d x %d pixels, %s (label %d)\n", path, side, side,
+                   task->labels ? task->labels[label] : task->name, label);
     return ok;
 }

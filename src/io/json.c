@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/utf8.h"
 #include "io/file.h"
-#include "io/text.h"
 
 enum { NUMBER_MAX = 63 }; /* cJSON cuts longer ones */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/utf8.h"
 #include "io/file.h"
-#include "io/text.h"
 
 void json_print_string(FILE *f, const char *s) {
     size_t left = strlen(s);
@@ -18,8 +18,8 @@ void json_print_string(FILE *f, const char *s) {
             fputs("\\ufffd", f);
         else if (c == '"' || c == '\\')
             fprintf(f, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            fprintf(f, "\\u%04x", c);
+        else if (utf8_is_control(s))
+            fprintf(f, "\\u%04x", n == 1 ? c : (unsigned char)s[1]); /* as U+0080 to U+009F are */
         else
             fwrite(s, 1, (size_t)n, f);
         s += n ? n : 1;

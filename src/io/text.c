@@ -5,27 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-
-int utf8_length(const char *s, size_t n) {
-    /* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
-    static const struct {
-        unsigned char first, last, low, high;
-        int length;
-    } rows[] = {
-        {0x00, 0x7f, 0x00, 0x00, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    const unsigned char *u = (const unsigned char *)s;
-    size_t r = 0, rows_end = sizeof rows / sizeof *rows;
-    if (n == 0) return 0;
-    while (r < rows_end && (u[0] < rows[r].first || u[0] > rows[r].last)) r++;
-    if (r == rows_end || (size_t)rows[r].length > n) return 0;
-    if (rows[r].length > 1 && (u[1] < rows[r].low || u[1] > rows[r].high)) return 0;
-    for (int i = 2; i < rows[r].length; i++)
-        if ((u[i] & 0xc0) != 0x80) return 0;
-    return rows[r].length;
-}
+#include "core/utf8.h"
 
 /* The next character of s, which is not empty, into `c`, made harmless; returns what is behind. */
 static const char *next(const char *s, char c[5]) {
@@ -36,7 +16,7 @@ static const char *next(const char *s, char c[5]) {
     }
     memcpy(c, s, (size_t)n);
     c[n] = '\0';
-    if (n == 1 && ((unsigned char)*s < 0x20 || *s == 0x7f)) c[0] = ' ';
+    if (utf8_is_control(s)) memcpy(c, " ", 2);
     return s + n;
 }
 
@@ -138,16 +118,31 @@ char *text_of(TextWriter *write, const char *s) {
     return text;
 }
 
-char *text_format(const char *fmt, ...) {
+__attribute__((format(printf, 1, 0))) static char *format(const char *fmt, va_list ap) {
     char *text = NULL;
     size_t size = 0;
     FILE *f = text_stream(&text, &size);
-    va_list ap;
-    va_start(ap, fmt);
     vfprintf(f, fmt, ap);
-    va_end(ap);
     fclose(f);
     return text;
+}
+
+char *text_format(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = format(fmt, ap);
+    va_end(ap);
+    return text;
+}
+
+void text_print(FILE *f, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = format(fmt, ap);
+    va_end(ap);
+    err_mask(text);
+    fputs(text, f);
+    mem_free(text);
 }
 
 bool text_ends(const char *s, const char *end) {

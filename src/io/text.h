@@ -23,11 +23,12 @@ void text_gnuplot(FILE *f, const char *s);
 char *text_of(TextWriter *write, const char *s);
 /* Like printf, to be freed with mem_free. */
 char *text_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Like fprintf, for people: what is told may come from outside, so control characters but newline
+ * become '?', as in errors. */
+void text_print(FILE *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* strcmp of strings, for qsort. */
 int text_order(const void *a, const void *b);
 bool text_ends(const char *s, const char *end);
-/* Length of the UTF-8 sequence at s, of which n bytes can be read: 1 to 4, or 0 if it is none. */
-int utf8_length(const char *s, size_t n);
 /* Characters, not bytes, of what text_plain writes. */
 int text_width(const char *s);
 /* open_memstream; out of memory ends the program. */

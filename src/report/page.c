@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/utf8.h"
 #include "core/version.h"
 #include "io/json.h"
 #include "io/text.h"
@@ -162,13 +163,19 @@ static void write_png(FILE *f, const char *path, const FileMap *m) {
 static void write_frame(FILE *f, const char *path, const FileMap *m) {
     open_figure(f, " class=\"all\"", path);
     fputs("<iframe sandbox=\"allow-scripts\" srcdoc=\"", f);
-    for (size_t i = 0; i < m->size; i++) {
-        if (m->data[i] == '&')
+    const char *s = (const char *)m->data;
+    for (size_t i = 0, n; i < m->size; i += n) {
+        n = (size_t)utf8_length(s + i, m->size - i);
+        const bool space = n && strchr(" \t\n", s[i]) && s[i];
+        if (s[i] == '&')
             fputs("&amp;", f);
-        else if (m->data[i] == '"')
+        else if (s[i] == '"')
             fputs("&quot;", f);
+        else if (n == 0 || (!space && utf8_is_control(s + i)))
+            fputs("\xef\xbf\xbd", f);
         else
-            fputc(m->data[i], f);
+            fwrite(s + i, 1, n, f);
+        n += n == 0;
     }
     fputs("\"></iframe></figure>\n", f);
 }

@@ -168,8 +168,8 @@ static void tell_plan(const Sweep *s) {
         const int n = plan_count(p, told[i]);
         if (n) format_add(counts, sizeof counts, ", %d %.13s", n, states[told[i]]);
     }
-    log_info("%ssweep%s    %s into %s: %d runs%s", log_style(LOG_BOLD), log_style(LOG_RESET),
-             p->config, p->dir, p->grid.runs, counts);
+    log_headed(LOG_BOLD, "sweep", "    %s into %s: %d runs%s", p->config, p->dir, p->grid.runs,
+               counts);
     config_warn_data(p->was, json_at(p->record, "base"), p->dir);
     for (int i = 0; i < p->grid.runs; i++)
         if ((int)strlen(p->runs[i].name) > width) width = (int)strlen(p->runs[i].name);
@@ -183,13 +183,13 @@ static void tell_plan(const Sweep *s) {
 
 static void tell_run(const Sweep *s, int run) {
     const Plan *p = &s->plan;
-    char left[64] = "", time[32];
+    char left[64] = "", time[32], head[64];
     const double seconds = seconds_left(p);
     if (seconds > 0)
         snprintf(left, sizeof left, ", about %s left", format_duration(time, sizeof time, seconds));
     log_info("%s", "");
-    log_info("%srun %d of %d%s  %s%s", log_style(LOG_BOLD), run + 1, p->grid.runs,
-             log_style(LOG_RESET), p->runs[run].name, s->r->only ? "" : left);
+    snprintf(head, sizeof head, "run %d of %d", run + 1, p->grid.runs);
+    log_headed(LOG_BOLD, head, "  %s%s", p->runs[run].name, s->r->only ? "" : left);
 }
 
 static void tell_end(const Sweep *s, bool stopped) {
@@ -198,10 +198,9 @@ static void tell_end(const Sweep *s, bool stopped) {
     log_info("%s", "");
     for (int i = 0; i < p->grid.runs; i++)
         if (p->runs[i].why && (!s->r->only || s->r->only == i + 1))
-            log_info("%sfailed%s   run %d, %s: %s", log_style(LOG_RED), log_style(LOG_RESET), i + 1,
-                     p->runs[i].name, p->runs[i].why);
-    log_info("%ssweep%s    %s: %d of %d runs are done", log_style(LOG_BOLD), log_style(LOG_RESET),
-             p->dir, done, p->grid.runs);
+            log_headed(LOG_RED, "failed", "   run %d, %s: %s", i + 1, p->runs[i].name,
+                       p->runs[i].why);
+    log_headed(LOG_BOLD, "sweep", "    %s: %d of %d runs are done", p->dir, done, p->grid.runs);
     if (stopped || failed)
         log_info("%s %s", stopped ? "to go on:" : "to try again what failed:", s->r->command);
     if (done && !s->r->only) {

@@ -43,8 +43,9 @@ static void print_parameter(const Param *p, int depth) {
 void banner_parameters(const Config *c) {
     const Params *p = &c->model.params;
     size_t all = 0, decayed = 0;
-    log_info("%s  %-32s %-14s %14s%s", log_style(LOG_FAINT), "parameter", "shape", "values",
-             log_style(LOG_RESET));
+    char head[96];
+    snprintf(head, sizeof head, "  %-32s %-14s %14s", "parameter", "shape", "values");
+    log_headed(LOG_FAINT, head, "%s", "");
     for (int i = 0; i < p->count; i++) {
         print_parameter(&p->list[i], c->model.conf.depth);
         all += p->list[i].n;

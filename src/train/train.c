@@ -190,12 +190,14 @@ static bool write_test(Trainer *t, const Test *test) {
 }
 
 static void tell_test(Trainer *t, const char *which, int64_t update, const Score *score) {
+    char head[96];
     Test *test = &t->tests[t->ntests++];
     *test = (Test){which, update, *score};
     if (!write_test(t, test)) t->tests_lost = true;
-    log_info("%stest accuracy of %s (update %lld): %.2f %%%s, loss %.4f, %d examples",
-             log_style(LOG_BOLD), which, (long long)update, 100 * score->accuracy,
-             log_style(LOG_RESET), score->loss, t->loader.examples[SPLIT_TEST]);
+    snprintf(head, sizeof head, "test accuracy of %s (update %lld): %.2f %%", which,
+             (long long)update, 100 * score->accuracy);
+    log_headed(LOG_BOLD, head, ", loss %.4f, %d examples", score->loss,
+               t->loader.examples[SPLIT_TEST]);
 }
 
 /* All of them, in their order: a test of the last outdoes one of the best that stands above it. */

@@ -5,6 +5,7 @@
 #include "data/verify.h"
 #include "io/json.h"
 #include "io/json_print.h"
+#include "io/text.h"
 #include "train/state.h"
 
 static const char *trained_mechanism(const Trained *t) {
@@ -247,7 +248,7 @@ void trained_print(FILE *f, const Trained *t) {
     char list[768];
     const Config *c = &t->config;
     const ModelConf *k = &c->model.conf;
-    fprintf(f, "weights  %s, update %lld\n", t->checkpoint, (long long)t->update);
+    text_print(f, "weights  %s, update %lld\n", t->checkpoint, (long long)t->update);
     fprintf(f, "model    depth %d, %d heads, width %d, %s attention", k->depth, k->heads, k->d,
             c->model.mech->name);
     const char *between = ":\n         ";
@@ -255,17 +256,17 @@ void trained_print(FILE *f, const Trained *t) {
     for (const cJSON *o = attention ? attention->child : NULL; o; o = o->next) {
         if (!strcmp(o->string, "type")) continue;
         char *value = json_text(o);
-        fprintf(f, "%s%s %s", between, o->string, value);
+        text_print(f, "%s%s %s", between, o->string, value);
         between = ", ";
         mem_free(value);
     }
     fputc('\n', f);
     list_changes(t, list, sizeof list);
-    if (list[0]) fprintf(f, "changed  %s\n", list);
+    if (list[0]) text_print(f, "changed  %s\n", list);
     if (t->drawn)
         fprintf(
             f, "drawn    %d parameters that the weights lack and that never train, train.seed %d\n",
             t->drawn, c->train.seed);
-    fprintf(f, "data     %s: %s, %d examples\n", c->data_dir, split_names[t->split],
-            t->loader.examples[t->split]);
+    text_print(f, "data     %s: %s, %d examples\n", c->data_dir, split_names[t->split],
+               t->loader.examples[t->split]);
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -66,13 +67,18 @@ static void plain_in_files(void **state) {
     log_progress(true, "step %d", 2);
     log_progress_end();
     log_info("%s", "said");
+    log_info("%s", "a\033[2Jb\xc2\x9b"
+                   "2Jc\x9b\xc3\xa9");
+    log_headed(LOG_BOLD, "head", " and %s", "\177");
     log_warn("%d \a\033left", 3);
-    assert_string_equal(log_style(LOG_BOLD), "");
+    log_info("%0600d\033", 1); /* no limit */
     fflush(stderr);
     dup2(saved, STDERR_FILENO);
     close(saved);
     char *text = text_read(path);
-    assert_string_equal(text, "step 2\nsaid\nwarning: 3 ??left\n");
+    char start[] = "step 2\nsaid\na?[2Jb?2Jc?\xc3\xa9\nhead and ?\nwarning: 3 ??left\n000";
+    assert_memory_equal(text, start, strlen(start));
+    assert_string_equal(text + strlen(text) - 5, "001?\n");
     free(text);
 }
 

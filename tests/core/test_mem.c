@@ -147,6 +147,11 @@ static void errors_are_cut_and_masked(void **state) {
     char text[3000];
     assert_false(err_set(&err, EX_DATAERR, "%s: %d", "a\033[2J\r\x7f", 7));
     assert_string_equal(err.text, "a?[2J??: 7");
+    err_set(&err, EX_DATAERR, "%s",
+            "\xc2\x9b"
+            "2J\xc2\xa0\xc3\xa9\x9b\xe2\x82");
+    assert_string_equal(err.text, "?2J\xc2\xa0\xc3\xa9???");
+    err_set(&err, EX_DATAERR, "%s: %d", "a\033[2J\r\x7f", 7);
     assert_false(err_set(&err, EX_CONFIG, "while reading: %s", err.text));
     assert_string_equal(err.text, "while reading: a?[2J??: 7");
     assert_int_equal(err.code, EX_CONFIG);

@@ -298,7 +298,7 @@ static void bad_overrides(void **state) {
         {"a.=3", "'a.=3': a part of the key is empty"},
         {"a..b=3", "'a..b=3': a part of the key is empty"},
         {"d.b=3", "'d.b=3': 'd' is not an object, so it has no keys"},
-        {"a.b=\xff", "'a.b=\xff': is not UTF-8"},
+        {"a.b=\xff", "'a.b=?': is not UTF-8"},
         {"q.q.q.q.q.q.q.q.q.q.q.q.q.q.q.q.q=1",
          "'q.q.q.q.q.q.q.q.q.q.q.q.q.q.q.q.q=1': the key has more than 16 parts"},
     };

@@ -35,6 +35,12 @@ static void test_escapes(void **state) {
 static void test_other_bytes(void **state) {
     (void)state;
     becomes(text_html, "\xc3\xa9\xff\x1b[0m", "\xc3\xa9\xef\xbf\xbd [0m");
+    TextWriter *const writers[] = {text_plain, text_markdown, text_latex, text_csv, text_html};
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
+        becomes(writers[i],
+                "a\xc2\x9b"
+                "b\177c\xc2\xa0",
+                "a b c\xc2\xa0");
     becomes(text_plain, "", "");
     assert_int_equal(text_width("\xc3\xa9\xff"), 2);
 }
