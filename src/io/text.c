@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -75,13 +76,26 @@ void text_latex(FILE *f, const char *s) {
     write_with(f, s, latex, 0);
 }
 
+/* Whether a spreadsheet would compute it: behind blanks, and apostrophes that may stand before it
+ * already, a sign that begins formulas, and no number. */
+static bool is_formula(const char *s) {
+    char *end;
+    s += strspn(s, "' \t\r\n");
+    if (!*s || !strchr("=+-@", *s)) return false;
+    strtod(s, &end);
+    return end == s || *end || s[strspn(s, "+-.0123456789eE")];
+}
+
 void text_csv(FILE *f, const char *s) {
     static const Escapes csv = {['"'] = "\"\""};
-    const bool quoted = strpbrk(s, ",\"\r\n") || *s == ' ';
+    const bool quoted = strpbrk(s, ",;\"\r\n") || *s == ' ';
     if (quoted) fputc('"', f);
+    if (is_formula(s)) fputc('\'', f);
     write_with(f, s, csv, 0);
     if (quoted) fputc('"', f);
 }
+
+const char *text_of_csv(const char *field) { return field + (*field == '\'' && is_formula(field)); }
 
 void text_html(FILE *f, const char *s) {
     static const Escapes html = {

@@ -12,8 +12,10 @@ void text_plain(FILE *f, const char *s);
 /* Of GitHub's Markdown, within a table too. */
 void text_markdown(FILE *f, const char *s);
 void text_latex(FILE *f, const char *s);
-/* A field of RFC 4180, quoted where it must be. */
+/* A field of RFC 4180, quoted where it must be. What a spreadsheet would take for a formula has an
+ * apostrophe before it; text_of_csv is what such a field says, its quotes taken off before. */
 void text_csv(FILE *f, const char *s);
+const char *text_of_csv(const char *field);
 /* Also within a quoted attribute. */
 void text_html(FILE *f, const char *s);
 /* A string literal of gnuplot, its quotes included, which substitutes nothing. */

@@ -115,7 +115,7 @@ static bool read_csv_row(Scaling *s, const Lines *l, const int *holds, Err *err)
     for (int i = 0; i < HOLDS; i++) v[i] = NAN;
     for (int c = 0; c < MOST_COLUMNS && next_field(&at, end, word, sizeof word); c++) {
         if (holds[c] < 0) continue;
-        if (holds[c] == MECHANISM) snprintf(mechanism, sizeof mechanism, "%s", word);
+        if (holds[c] == MECHANISM) snprintf(mechanism, sizeof mechanism, "%s", text_of_csv(word));
         const double x = strtod(word, &stop);
         if (*word && !*stop) v[holds[c]] = x;
     }

@@ -144,6 +144,10 @@ printf '{"mechanism": "cast", "tokens": 512, "samples_per_s": 8, "peak_share": 0
 "$report" "$tmp/share.csv" --what length --format csv >"$tmp/share2.csv"
 check "its own CSV" cmp "$tmp/share.csv" "$tmp/share2.csv"
 check "has the share of the peak" grep -q '^cast,512,8,,,50' "$tmp/share2.csv"
+printf '{"mechanism": "=cast", "tokens": 512, "samples_per_s": 8}\n' >"$tmp/formula.jsonl"
+expect 0 "^'=cast,512,8" "no cell is a formula" "$report" "$tmp/formula.jsonl" --what length --format csv
+cp "$tmp/out" "$tmp/formula.csv"
+expect 0 '^[|] =cast +[|]' "nor is its sign lost" "$report" "$tmp/formula.csv" --what length
 printf 'mechanism,tokens,samples_per_s\ncast,inf,8\n' >"$tmp/inf.csv"
 expect 65 'line 2: lacks' "infinitely many tokens" "$report" "$tmp/inf.csv" --what length
 "$bin/cast_bench" "$tmp/sweep/b/config.json" --lengths 32,64 --mechanisms cast,full --seconds 0.01 --threads 1 --json \

@@ -32,6 +32,39 @@ static void test_escapes(void **state) {
     becomes(text_gnuplot, "a'b\"c`d\\e@f\n", "\"a\\047b\\042c\\140d\\134e\\100f \"");
 }
 
+/* As a spreadsheet would compute them; and back. */
+static void test_formulas(void **state) {
+    static const struct {
+        const char *text, *csv;
+    } rows[] = {
+        {"=1+2", "'=1+2"},
+        {"+cmd|'/c'!A1", "'+cmd|'/c'!A1"},
+        {"-2-3", "'-2-3"},
+        {"@SUM(A1)", "'@SUM(A1)"},
+        {"\t=1", "' =1"},
+        {"\r=1", "\"' =1\""},
+        {" =1", "\"' =1\""},
+        {"=a,\"b\"", "\"'=a,\"\"b\"\"\""},
+        {"a;=1", "\"a;=1\""},
+        {"-0.5", "-0.5"},
+        {"+1e-3", "+1e-3"},
+        {"-inf", "'-inf"},
+        {"-", "'-"},
+        {"a=b", "a=b"},
+        {"'a", "'a"},
+        {"'=1", "''=1"},
+        {"", ""},
+        {"-0x1p3", "'-0x1p3"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        becomes(text_csv, rows[i].text, rows[i].csv);
+    assert_string_equal(text_of_csv("'=1+2"), "=1+2");
+    assert_string_equal(text_of_csv("''=1"), "'=1");
+    assert_string_equal(text_of_csv("'a"), "'a");
+    assert_string_equal(text_of_csv("-0.5"), "-0.5");
+}
+
 static void test_other_bytes(void **state) {
     (void)state;
     becomes(text_html, "\xc3\xa9\xff\x1b[0m", "\xc3\xa9\xef\xbf\xbd [0m");
@@ -48,6 +81,7 @@ static void test_other_bytes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_escapes),
+        cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_other_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
