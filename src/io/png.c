@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "io/file.h"
 
@@ -83,6 +84,20 @@ bool png_grey_decode(unsigned char *grey, int width, int height, const void *byt
     read_image(png, info, grey, width, height);
     png_destroy_read_struct(&png, &info, NULL);
     return true;
+}
+
+bool png_is_whole(const void *bytes, size_t size) {
+    enum { SIGNATURE = 8, AROUND = 12 }; /* length, type and checksum of a chunk */
+    const unsigned char *p = bytes, *end = p + size;
+    if (size < SIGNATURE || png_sig_cmp(p, 0, SIGNATURE) != 0) return false;
+    for (p += SIGNATURE; end - p >= AROUND;) {
+        const size_t n = png_get_uint_32(p);
+        if (n > (size_t)(end - p) - AROUND) return false;
+        if (crc32_z(0, p + 4, n + 4) != png_get_uint_32(p + 8 + n)) return false;
+        if (memcmp(p + 4, "IEND", 4) == 0) return true;
+        p += AROUND + n;
+    }
+    return false;
 }
 
 /* Returns 0, or why it failed: an errno, or -1 with libpng's words in image->message. */

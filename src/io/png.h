@@ -16,6 +16,10 @@
 bool png_grey_decode(unsigned char *grey, int width, int height, const void *bytes, size_t size,
                      const char *name, Err *err);
 
+/* Whether these bytes are chunks from a PNG's signature to its end chunk, each with its checksum:
+ * what a full disk cut off is not. */
+bool png_is_whole(const void *bytes, size_t size);
+
 /* Writes a file, atomically (io/file.h), but without waiting for the disk: there may be 200,000. */
 bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err);
 

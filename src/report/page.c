@@ -8,6 +8,7 @@
 #include "core/utf8.h"
 #include "core/version.h"
 #include "io/json.h"
+#include "io/png.h"
 #include "io/text.h"
 #include "report/curve_plot.h"
 
@@ -145,11 +146,6 @@ static void base64(FILE *f, const unsigned char *s, size_t n) {
     }
 }
 
-static bool is_png(const FileMap *m) {
-    static const unsigned char start[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    return m->size > sizeof start && !memcmp(m->data, start, sizeof start);
-}
-
 static void write_png(FILE *f, const char *path, const FileMap *m) {
     open_figure(f, "", path);
     fputs("<img alt=\"", f);
@@ -189,10 +185,10 @@ static void write_picture(FILE *f, const char *path) {
     }
     if (text_ends(path, ".html"))
         write_frame(f, path, &m);
-    else if (is_png(&m))
+    else if (png_is_whole(m.data, m.size))
         write_png(f, path, &m);
     else
-        log_warn("%s: is not a PNG picture; left out", path);
+        log_warn("%s: is not a PNG picture, or not all of one; left out", path);
     file_unmap(&m);
 }
 

@@ -168,13 +168,17 @@ fi
 
 # ---- pages ----
 
-printf '\x89PNG\r\n\x1a\nrest' >"$odd/viz_1.png"
+make_split "$tmp/pixels.safetensors" custom 1 1 1
+"$bin/cast_data" show "$tmp/pixels.safetensors" --index 0 --png "$odd/viz_1.png" >/dev/null
+head -c -1 "$odd/viz_1.png" >"$odd/viz_4.png"
+{ head -c 40 "$odd/viz_1.png" && printf x && tail -c +42 "$odd/viz_1.png"; } >"$odd/viz_5.png"
 echo text >"$odd/viz_2.png"
 echo '<p class="a">1 & 2</p>' >"$odd/viz-3.html"
 expect 0 'viz_2.png: is not a PNG' "a page" with "$tmp/odd" "$tmp/sweep" --each --html "$tmp/page.html"
+check "nor is one that is cut off, or spoilt" test "$(grep -cE 'viz_[45].png: is not .* all of one; left out' "$tmp/out")" = 2
 check "has no other scheme or host" bash -c "[ -s '$tmp/page.html' ] && ! grep -oE '((src|href)=[\"'\''][^\"'\'']*|url\(|@import)' '$tmp/page.html' |
     grep -vE '^(src=.data:image/png;|href=.#)'"
-check "has its pictures in it" grep -q 'src="data:image/png;base64,iVBORw0KGgpyZXN0"' "$tmp/page.html"
+check "has its pictures in it" grep -qF "src=\"data:image/png;base64,$(base64 -w 0 "$odd/viz_1.png")\"" "$tmp/page.html"
 check "and its coloured tokens" grep -qF 'srcdoc="<p class=&quot;a&quot;>1 &amp; 2</p>' "$tmp/page.html"
 check "escapes names" bash -c "grep -qF 'a|b&amp;c_d%&lt;i&gt;' '$tmp/page.html' && ! grep -qF '<i>' '$tmp/page.html'"
 check "holds curves, their ids apart" grep -q '<svg id="p1-a"><path stroke="currentColor"/><use href=.#p1-a./></svg>' "$tmp/page.html"

@@ -72,6 +72,15 @@ static bool decode(const unsigned char *data, size_t size, Err *err) {
     return ok;
 }
 
+/* Of a whole one without a byte to spare. */
+static bool is_whole(const unsigned char *data, size_t size) {
+    unsigned char *exact = malloc(size ? size : 1);
+    memcpy(exact, data, size);
+    const bool ok = png_is_whole(exact, size);
+    free(exact);
+    return ok;
+}
+
 static void expect_right(Bytes *b) {
     Err err = {0};
     if (!decode(b->data, b->size, &err)) fail_msg("%s", err.text);
@@ -133,8 +142,10 @@ static void test_truncated(void **state) {
     (void)state;
     for (size_t n = 0; n < b.size; n++) {
         if (decode(b.data, n, &err)) fail_msg("%zu of %zu bytes pass", n, b.size);
+        if (is_whole(b.data, n)) fail_msg("%zu of %zu bytes are whole", n, b.size);
         assert_int_equal(err.code, EX_DATAERR);
     }
+    assert_true(is_whole(b.data, b.size));
     bytes_free(&b);
 }
 
@@ -147,6 +158,7 @@ static void test_flipped(void **state) {
         for (int bit = 0; bit < 8; bit++) {
             b.data[i] ^= (unsigned char)(1 << bit);
             if (decode(b.data, b.size, &err)) fail_msg("byte %zu, bit %d flipped passes", i, bit);
+            if (is_whole(b.data, b.size)) fail_msg("byte %zu, bit %d flipped is whole", i, bit);
             b.data[i] ^= (unsigned char)(1 << bit);
         }
     }
