@@ -72,7 +72,11 @@ static bool add_file(Reading *r, Span id, int *document, Err *err) {
     if (!dataset_file(path, r->dir, name, err)) return false;
     if (!file_map(&map, path, err))
         return err_set(err, err->code, "%s: line %d: %s", r->lines.path, r->lines.line, err->text);
-    const bool ok = file_fits(path, map.size, LINE_MOST, err);
+    bool ok = file_fits(path, map.size, LINE_MOST, err);
+    const unsigned char *nul = ok ? memchr(map.data, '\0', map.size) : NULL;
+    if (nul) /* as in a table's line */
+        ok = err_set(err, EX_DATAERR, "%s: byte %zu is NUL: the file is damaged", path,
+                     (size_t)(nul - map.data));
     if (ok) *document = dataset_add_bytes(r->w, map.data, map.size, 1);
     file_unmap(&map);
     return ok;

@@ -100,6 +100,20 @@ static void test_tables(void **state) {
         assert_true(import_same(scratch("out_tsv"), scratch("out_release"), s));
 }
 
+/* Wherever a text comes from, it is whole or refused. */
+static void test_nul_bytes(void **state) {
+    static const char line[] = "1\tA00-1\tB00-2\tal\0pha\tbeta\n";
+    (void)state;
+    make_tables("nul");
+    scratch_write("nul/new_aan_pairs.eval.tsv", line, sizeof line - 1);
+    import_refused("retrieval", scratch("nul"), EX_DATAERR,
+                   "new_aan_pairs.eval.tsv: line 1: byte 16 is NUL");
+    make_lists("nul_lists");
+    scratch_write("nul_lists/papers_text/C00-3.txt", "gam\0ma", 6);
+    import_refused("retrieval", scratch("nul_lists"), EX_DATAERR,
+                   "papers_text/C00-3.txt: byte 3 is NUL");
+}
+
 static void test_lists(void **state) {
     (void)state;
     import_expect("retrieval", make_lists("lists"), scratch("out_lists"));
@@ -245,10 +259,10 @@ static void test_real_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),     cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_two_texts),  cmocka_unit_test(test_many),
-        cmocka_unit_test(test_bad_tables), cmocka_unit_test(test_bad_lists),
-        cmocka_unit_test(test_real_data),
+        cmocka_unit_test(test_tables),    cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_nul_bytes), cmocka_unit_test(test_two_texts),
+        cmocka_unit_test(test_many),      cmocka_unit_test(test_bad_tables),
+        cmocka_unit_test(test_bad_lists), cmocka_unit_test(test_real_data),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
