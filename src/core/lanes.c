@@ -106,26 +106,28 @@ static size_t stack_size(const char *text) {
     return end == text || !unit || n >> 32 ? 0 : (size_t)n << 10 * (unit - units);
 }
 
-/* Threads' stacks are what OMP_STACKSIZE says, and there is no other way to say it; else what the
- * process has for all of its threads, by itself the limit of main's (ulimit -s). */
-static bool open_stacks(pthread_attr_t *a, Err *err) {
+/* What threads have by themselves, which is the limit of main's (ulimit -s). */
+static void raise_stacks(void) {
+    pthread_attr_t a;
+    size_t size = STACK_LEAST;
+    if (pthread_getattr_default_np(&a) != 0) return;
+    pthread_attr_getstacksize(&a, &size);
+    if (size < STACK_LEAST && pthread_attr_setstacksize(&a, STACK_LEAST) == 0)
+        pthread_setattr_default_np(&a);
+    pthread_attr_destroy(&a);
+}
+
+/* What OMP_STACKSIZE says OpenMP's threads have, and there is no other way to say it. */
+static bool read_stacks(pthread_attr_t *a, Err *err) {
     static const char *const names[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
-    size_t size = 0;
     for (int i = 0; i < 2; i++) {
         const char *text = getenv(names[i]);
-        const size_t asked = text ? stack_size(text) : 0;
-        if (!asked) continue;
-        if (asked < STACK_LEAST)
-            return err_set(err, EX_OSERR, "%s=%.40s: threads need stacks of at least %d kB",
-                           names[i], text, STACK_LEAST >> 10);
-        return pthread_attr_setstacksize(a, asked) == 0 ||
-               err_set(err, EX_OSERR, "%s=%.40s: no such stack can be had", names[i], text);
+        const size_t size = text ? stack_size(text) : 0;
+        if (!size) continue;
+        return (size >= STACK_LEAST && pthread_attr_setstacksize(a, size) == 0) ||
+               err_set(err, EX_OSERR, "%s=%.40s: threads need stacks of at least %d kB", names[i],
+                       text, STACK_LEAST >> 10);
     }
-    if (pthread_getattr_default_np(a) != 0 || pthread_attr_getstacksize(a, &size) != 0 ||
-        size >= STACK_LEAST)
-        return true;
-    pthread_attr_setstacksize(a, STACK_LEAST);
-    pthread_setattr_default_np(a);
     return true;
 }
 
@@ -152,20 +154,20 @@ static int try_threads(int n, const pthread_attr_t *a) {
 bool lanes_start(Err *err) {
     const int others = team - 1, processors = lanes_processors();
     pthread_attr_t a;
+    raise_stacks();
     pthread_attr_init(&a);
-    bool ok = others == 0 || open_stacks(&a, err);
+    const bool ok = others == 0 || read_stacks(&a, err);
     const int made = ok ? try_threads(others, &a) : 0;
     pthread_attr_destroy(&a);
-    if (ok && made < others)
-        ok =
-            err_set(err, EX_OSERR,
-                    "%d threads were asked for, but no more than %d can be made (ulimit -u, ulimit "
-                    "-v, or the container's limit); --threads takes fewer",
-                    team, made + 1);
-    if (ok && team > processors)
+    if (!ok) return false;
+    if (team > processors)
         log_warn("%d threads on %d processor%s: they take turns, which makes nothing faster", team,
                  processors, processors == 1 ? "" : "s");
-    return ok;
+    return made == others ||
+           err_set(err, EX_OSERR,
+                   "%d threads were asked for, but no more than %d can be made (ulimit -u, ulimit "
+                   "-v, or the container's limit); --threads takes fewer",
+                   team, made + 1);
 }
 
 /* ---- running ---- */
