@@ -221,6 +221,11 @@ bool file_check_dir(const char *path, Err *err) {
            err_set(err, EX_NOINPUT, "%s: is a file; a directory was expected", path);
 }
 
+const char *file_here(char path[FILE_PATH_MAX]) {
+    if (!getcwd(path, FILE_PATH_MAX)) snprintf(path, FILE_PATH_MAX, "?");
+    return path;
+}
+
 bool file_same(const char *a, const char *b) {
     struct stat x, y;
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;

@@ -52,6 +52,8 @@ bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 /* Whether it is a directory; err (EX_NOINPUT) says what else. */
 bool file_check_dir(const char *path, Err *err);
+/* The working directory into path, which is returned: what relative names are looked for from. */
+const char *file_here(char path[FILE_PATH_MAX]);
 /* Whether two names are of one file or directory; false where either is missing. */
 bool file_same(const char *a, const char *b);
 /* Whether so many bytes are at most `most`; EX_DATAERR names the file or entry that has them. */

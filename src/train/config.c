@@ -100,6 +100,14 @@ static bool read_section(void *out, const ConfigKey *keys, const cJSON *root, co
     return schema_read(out, keys, section, where, name, NULL, err);
 }
 
+static bool no_sizes(const Task *t, Err *err) {
+    char here[FILE_PATH_MAX];
+    err_set(err, err->code, "task %s reads its sizes from the data: %s", t->name, err->text);
+    if (err->code != EX_NOINPUT) return false;
+    return err_set(err, err->code, "%s. It is looked for from %s; say where it is by data.dir=DIR",
+                   err->text, file_here(here));
+}
+
 /* What the model is to read and to tell apart: the task's sizes, or those of its training split. */
 static bool find_sizes(const Config *c, ModelTask *sizes, Err *err) {
     char path[FILE_PATH_MAX];
@@ -108,8 +116,7 @@ static bool find_sizes(const Config *c, ModelTask *sizes, Err *err) {
     *sizes = (ModelTask){t->vocab, t->classes, t->per_example, t->max_length};
     if (t->vocab) return true;
     if (!dataset_path(path, c->data_dir, SPLIT_TRAIN, err) || !dataset_open(&d, path, err))
-        return err_set(err, err->code, "task %s reads its sizes from the data: %s", t->name,
-                       err->text);
+        return no_sizes(t, err);
     *sizes = (ModelTask){d.vocab, d.classes, d.per_example, 1};
     for (int i = 0; i < d.documents; i++)
         if (dataset_length(&d, i) > sizes->max_length) sizes->max_length = dataset_length(&d, i);

@@ -1,7 +1,6 @@
 #include "train/identity.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "core/cpu.h"
 #include "core/gemm.h"
@@ -104,12 +103,11 @@ bool identity_goes_on(const Identity *was, const Identity *now, const Loader *f,
 bool identity_no_data(const Config *c, const char *checkpoint, Err *err) {
     char here[FILE_PATH_MAX];
     if (err->code != EX_NOINPUT) return false;
-    if (!getcwd(here, sizeof here)) snprintf(here, sizeof here, "?");
     return err_set(err, EX_NOINPUT,
                    "%s. The data are looked for in %s, from %s. %s goes on with those that it was "
                    "made with, and none are made for it: call it from where it was begun, or say "
                    "where they are by data.dir=DIR",
-                   err->text, c->data_dir, here, checkpoint);
+                   err->text, c->data_dir, file_here(here), checkpoint);
 }
 
 void identity_warn_data(const Identity *was, const Loader *f, const char *checkpoint) {
