@@ -122,10 +122,14 @@ static void test_hash_of_none(void **state) {
     close_splits(d);
 }
 
-/* Files of the test that were changed long enough ago to be noted. */
-static void settle(void) {
+/* What was changed long enough ago to be noted. */
+static int open_settled(void **state) {
     const struct timespec a_while = {1, 100000000};
-    nanosleep(&a_while, NULL);
+    if (scratch_open(state) != 0) return -1;
+    make("noted", true);
+    make_whole("noted-whole");
+    make("no-note", true);
+    return nanosleep(&a_while, NULL);
 }
 
 static char *read_note(void) {
@@ -153,10 +157,9 @@ static void test_notes(void **state) {
     char hash[DATASET_HASH];
     Err err;
     (void)state;
-    make("noted", true);
-    assert_true(verify("noted", hash, &err));
-    assert_false(file_exists(scratch("noted/train.safetensors.checked"))); /* too new */
-    settle();
+    make("new", true);
+    assert_true(verify("new", hash, &err));
+    assert_false(file_exists(scratch("new/train.safetensors.checked")));
     expect_hash(hash);
     assert_true(file_exists(scratch("noted/train.safetensors.checked")));
     char *note = read_note();
@@ -184,8 +187,6 @@ static void test_notes(void **state) {
 static void test_noted_damage(void **state) {
     Err err;
     (void)state;
-    make_whole("noted-whole");
-    settle();
     assert_true(verify("noted-whole", NULL, &err));
     for (int s = 0; s < SPLITS; s++) {
         char note[64];
@@ -202,9 +203,7 @@ static void test_no_note(void **state) {
     char hash[DATASET_HASH], again[DATASET_HASH];
     Err err;
     (void)state;
-    make("no-note", true);
     scratch_mkdir("no-note/train.safetensors.checked");
-    settle();
     assert_true(verify("no-note", hash, &err));
     assert_true(verify("no-note", again, &err));
     assert_string_equal(hash, again);
@@ -244,5 +243,5 @@ int main(void) {
         cmocka_unit_test(test_notes),   cmocka_unit_test(test_noted_damage),
         cmocka_unit_test(test_no_note), cmocka_unit_test(test_background),
     };
-    return cmocka_run_group_tests(tests, scratch_open, scratch_close);
+    return cmocka_run_group_tests(tests, open_settled, scratch_close);
 }
