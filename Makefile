@@ -57,20 +57,20 @@ SANE     := -g -O1 -fno-omit-frame-pointer
 MODE_release := -O3 -g1
 MODE_double  := -O3 -g1 -DREAL_DOUBLE
 MODE_debug   := -Og -g
-MODE_asan    := $(SANE) -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
-MODE_tsan    := $(SANE) -fsanitize=thread
+MODE_asan    := $(SANE) -DSANITIZED -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+MODE_tsan    := $(SANE) -DSANITIZED -fsanitize=thread
 MODE_fuzz    := $(MODE_asan) -fsanitize=fuzzer-no-link
 MODE_cover   := $(SANE) -fprofile-instr-generate -fcoverage-mapping
 CODEGEN  := -std=c11 $(MODE_$(MODE)) $(ARCH) -ffp-contract=fast -fno-math-errno -fopenmp -fopenmp-simd \
             $(if $(filter __clang__,$(MACROS)),,-fno-tree-loop-distribute-patterns)
 FLAGS    := $(CODEGEN) $(WARN) -MMD -MP
-LIBS     := -Wl,-u,cpu_describe -lopenblas -lcjson -lpng -lz -lm
+LIBS     := -Wl,-u,cpu_describe -lopenblas -lcjson -lpng -lz -lm -ldl
 
 # libxsmm is used where it is installed; `make XSMM=` builds without it.
 XSMM := $(wildcard /usr/include/libxsmm.h /usr/local/include/libxsmm.h)
 ifneq ($(XSMM),)
 DEFINES  += -DHAVE_XSMM
-LIBS     := -lxsmm -lxsmmnoblas -ldl $(LIBS)
+LIBS     := -lxsmm -lxsmmnoblas $(LIBS)
 endif
 
 .PHONY: all tests test gradcheck results bench lint format mutants quickstart deps install uninstall clean help FORCE

@@ -1,4 +1,5 @@
 /* cast_bench: the machine's limits, and what the training step of a config makes of them. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +150,7 @@ static cJSON *bench_child(char *const *argv, Err *err) {
     int ends[2], status = 0;
     static char line[1 << 16];
     if (pipe(ends)) {
-        err_set(err, EX_OSERR, "cannot make a pipe");
+        err_set(err, EX_OSERR, "no pipe: %s", err_words(errno));
         return NULL;
     }
     const pid_t pid = fork();

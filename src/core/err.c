@@ -51,12 +51,16 @@ bool err_blame(Err *err, const char *key) {
     return false;
 }
 
+const char *err_words(int why) { return why == ENOMEM ? "out of memory" : strerror(why); }
+
+int err_status(int why, int code) { return why == ENOMEM ? EX_OSERR : code; }
+
 bool err_check_stdout(Err *err) {
     const bool failed = ferror(stdout) != 0; /* whose errno is lost */
     errno = 0;
     if (fflush(stdout) == 0 && !failed) return true;
-    return err_set(err, EX_IOERR, "standard output: %s",
-                   errno ? strerror(errno) : "could not be written");
+    return err_set(err, err_status(errno, EX_IOERR), "standard output: %s",
+                   errno ? err_words(errno) : "could not be written");
 }
 
 int err_report(const char *program, const Err *err) {

@@ -33,6 +33,11 @@ void err_mask(char *s);
 /* After err_set: names the key. Returns false. */
 bool err_blame(Err *err, const char *key);
 
+/* Of a call that failed with this errno: why, in words, and the exit status, which is `code` unless
+ * memory was missing. */
+const char *err_words(int why);
+int err_status(int why, int code);
+
 /* For main, last: whether all that was printed reached standard output (EX_IOERR). */
 bool err_check_stdout(Err *err);
 

@@ -11,22 +11,27 @@
 
 enum { ALIGN = 64 };
 
-static void *or_exit(void *p, size_t count, size_t size) {
-    if (p) return p;
+void mem_missing(size_t count, size_t size) {
     fprintf(stderr, "out of memory: %zu x %zu bytes were asked for\n", count, size);
-    exit(EX_OSERR);
+    /* Not exit(), as in require_failed. */
+    _Exit(EX_OSERR);
+}
+
+static void *checked(void *p, size_t count, size_t size) {
+    if (!p) mem_missing(count, size);
+    return p;
 }
 
 void *mem_alloc(size_t count, size_t size) {
     if (count == 0 || size == 0) count = size = 1;
-    return or_exit(calloc(count, size), count, size);
+    return checked(calloc(count, size), count, size);
 }
 
 void *mem_grow(void *p, size_t count, size_t size) {
     size_t bytes = 0;
     if (count == 0 || size == 0) count = size = 1;
-    if (!size_mul(count, size, &bytes)) return or_exit(NULL, count, size);
-    return or_exit(realloc(p, bytes), count, size);
+    if (!size_mul(count, size, &bytes)) return checked(NULL, count, size);
+    return checked(realloc(p, bytes), count, size);
 }
 
 void *mem_reserve(void *p, size_t count, size_t *cap, size_t size) {
@@ -62,7 +67,7 @@ bool mem_fits(size_t bytes, Err *err) {
     char need[32], have[32];
     const size_t available = mem_available();
     if (available == 0 || bytes <= available) return true;
-    return err_set(err, EX_OSERR, "needs %s of memory, %s are available",
+    return err_set(err, EX_OSERR, "out of memory: %s are needed, %s are available",
                    format_bytes(need, sizeof need, (double)bytes),
                    format_bytes(have, sizeof have, (double)available));
 }
@@ -71,11 +76,11 @@ bool arena_open(Arena *a, size_t bytes, Err *err) {
     size_t cap = 0;
     *a = (Arena){0};
     if (!round_up(bytes ? bytes : 1, &cap))
-        return err_set(err, EX_OSERR, "cannot map %zu bytes of memory: too many", bytes);
+        return err_set(err, EX_OSERR, "out of memory: %zu bytes were asked for", bytes);
     void *p = mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
-        return err_set(err, EX_OSERR, "cannot map %zu bytes (%.1f GB) of memory: %s", cap,
-                       (double)cap * 1e-9, strerror(errno));
+        return err_set(err, EX_OSERR, "out of memory: %zu bytes (%.1f GB) cannot be mapped: %s",
+                       cap, (double)cap * 1e-9, strerror(errno));
     madvise(p, cap, MADV_HUGEPAGE); /* fewer TLB misses; where refused, nothing is lost */
     *a = (Arena){.base = p, .cap = cap};
     return true;

@@ -8,7 +8,11 @@
 #include "core/err.h"
 #include "core/real.h"
 
-/* Zeroed memory for set-up; the product is checked. Out of memory ends the program (EX_OSERR). */
+/* Says that so many bytes are out of reach, and ends the program (EX_OSERR). So does whatever
+ * allocates, in libraries too (core/malloc.c): nobody sees NULL. */
+_Noreturn void mem_missing(size_t count, size_t size);
+
+/* Zeroed memory for set-up; the product is checked. */
 void *mem_alloc(size_t count, size_t size);
 /* Grows to `count` elements; the contents are kept, the new part is not zeroed. */
 void *mem_grow(void *p, size_t count, size_t size);

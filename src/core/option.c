@@ -228,7 +228,6 @@ char *option_command(int argc, char *const *argv) {
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    REQUIRE(f, "out of memory");
     for (int i = 0; i < argc; i++) {
         if (i) fputc(' ', f);
         option_print_word(f, argv[i]);

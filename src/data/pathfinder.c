@@ -178,7 +178,7 @@ static bool check_room(const Task *t, const SnakeStyle *s, int total, Err *err) 
     size_t there = mem_available();
     if (there == 0 || bytes <= (double)there) return true;
     return err_set(err, EX_OSERR,
-                   "%s: %d images take %s of memory while they are made, there are %s; "
+                   "%s: out of memory: %d images take %s while they are made, there are %s; "
                    "--train asks for fewer",
                    t->name, total, format_bytes(need, sizeof need, bytes),
                    format_bytes(have, sizeof have, (double)there));

@@ -91,7 +91,8 @@ static bool read_folder(Reviews *all, const char *dir, int folder, Err *err) {
     char path[FILE_PATH_MAX];
     DIR *d = opendir(dir);
     if (!d)
-        return err_set(err, EX_NOINPUT, "%s: cannot be read: %s; fetch " URL, dir, strerror(errno));
+        return err_set(err, err_status(errno, EX_NOINPUT), "%s: cannot be read: %s; fetch " URL,
+                       dir, err_words(errno));
     bool ok = true;
     for (struct dirent *e; ok && (e = readdir(d));) {
         Review r = {.folder = folder};

@@ -54,7 +54,8 @@ void atomic_tidy(const char *path) {
 }
 
 bool file_fails(const char *path, const char *what, int code, Err *err) {
-    return err_set(err, code, "%s: cannot %s: %s", path, what, strerror(errno));
+    const int why = errno;
+    return err_set(err, err_status(why, code), "%s: cannot %s: %s", path, what, err_words(why));
 }
 
 static bool cannot_create(const char *path, Err *err) {
@@ -168,8 +169,8 @@ static bool write_failed(const char *path, int why, Err *err) {
     split(path, dir);
     if (statvfs(dir, &fs) == 0)
         format_bytes(bytes, sizeof bytes, (double)fs.f_bavail * (double)fs.f_frsize);
-    return err_set(err, EX_IOERR, "%s: cannot be written: %s (%s free there); %s", path,
-                   strerror(why), bytes, "the file of before, if any, is untouched");
+    return err_set(err, err_status(why, EX_IOERR), "%s: cannot be written: %s (%s free there); %s",
+                   path, err_words(why), bytes, "the file of before, if any, is untouched");
 }
 
 bool atomic_prepare(AtomicFile *a, Err *err) {

@@ -38,7 +38,8 @@ bool atomic_is_temp(const char *name, const char *base);
 /* For large data: fwrite to a->f, and commit can tell why it failed. */
 void atomic_write(AtomicFile *a, const void *data, size_t size);
 
-/* The error "PATH: cannot WHAT: ", and errno's words. Returns false. */
+/* The error "PATH: cannot WHAT: ", and errno's words; `code`, or what err_status makes of it.
+ * Returns false. */
 bool file_fails(const char *path, const char *what, int code, Err *err);
 
 /* path = dir/name, of a file to be written (EX_CANTCREAT if it is too long). */

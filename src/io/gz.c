@@ -61,14 +61,13 @@ Gz *gz_open(const char *path, uint64_t cap, Err *err) {
     g->path = mem_strdup(path);
     g->fd = fd;
     g->cap = cap;
-    if (refill(g, err)) {
-        bool gzip = g->z.avail_in >= 2 && g->buffer[0] == 0x1f && g->buffer[1] == 0x8b;
-        g->zipped = gzip && inflateInit2(&g->z, WINDOW_GZIP) == Z_OK;
-        if (g->zipped == gzip) return g;
-        err_set(err, EX_OSERR, "%s: zlib has no memory", path);
+    if (!refill(g, err)) {
+        gz_close(g);
+        return NULL;
     }
-    gz_close(g);
-    return NULL;
+    g->zipped = g->z.avail_in >= 2 && g->buffer[0] == 0x1f && g->buffer[1] == 0x8b;
+    REQUIRE(!g->zipped || inflateInit2(&g->z, WINDOW_GZIP) == Z_OK, "zlib is of another version");
+    return g;
 }
 
 void gz_close(Gz *g) {

@@ -263,11 +263,7 @@ cJSON *json_parse(const char *text, size_t len, size_t max_len, int max_depth, c
     }
     if (!scan_text(&s)) return NULL;
     cJSON *root = cJSON_ParseWithLength(text, len);
-    if (!root) {
-        /* The text is well-formed, so only memory can be missing. */
-        err_set(err, EX_OSERR, "%s: out of memory", where);
-        return NULL;
-    }
+    REQUIRE(root, "%s: cJSON does not take it", where);
     if (check_duplicates(&s, root)) return root;
     cJSON_Delete(root);
     return NULL;
@@ -310,10 +306,7 @@ const char *json_string(const cJSON *root, const char *path) {
 cJSON *json_value(const char *text, int max_depth) {
     Err unused;
     cJSON *item = json_parse(text, strlen(text), JSON_MAX_BYTES, max_depth, "", &unused);
-    if (item) return item;
-    item = cJSON_CreateString(text);
-    REQUIRE(item, "out of memory");
-    return item;
+    return item ? item : cJSON_CreateString(text);
 }
 
 static bool check_assignment(const char *assignment, Err *err) {

@@ -71,11 +71,8 @@ bool png_grey_decode(unsigned char *grey, int width, int height, const void *byt
     Source s = {.bytes = bytes, .size = size, .name = name, .err = err};
     if (!check_header(&s, width, height)) return false;
     png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning);
-    png_infop info = png ? png_create_info_struct(png) : NULL;
-    if (!info) {
-        png_destroy_read_struct(&png, NULL, NULL);
-        return err_set(err, EX_OSERR, "%s: out of memory", name);
-    }
+    REQUIRE(png, "libpng is of another version");
+    png_infop info = png_create_info_struct(png);
     if (setjmp(png_jmpbuf(png))) {
         png_destroy_read_struct(&png, &info, NULL);
         return false;
@@ -121,8 +118,8 @@ static bool write_file(const char *path, const unsigned char *pixels, int width,
     const int why = put_image(&image, a.f, pixels, width, height, format);
     if (!why) return atomic_commit(&a, err);
     atomic_abandon(&a);
-    return err_set(err, EX_IOERR, "%s: cannot be written: %s", path,
-                   why > 0 ? strerror(why) : image.message);
+    return err_set(err, err_status(why, EX_IOERR), "%s: cannot be written: %s", path,
+                   why > 0 ? err_words(why) : image.message);
 }
 
 bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err) {

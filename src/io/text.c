@@ -117,11 +117,7 @@ int text_order(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-FILE *text_stream(char **text, size_t *size) {
-    FILE *f = open_memstream(text, size);
-    REQUIRE(f, "out of memory");
-    return f;
-}
+FILE *text_stream(char **text, size_t *size) { return open_memstream(text, size); }
 
 char *text_of(TextWriter *write, const char *s) {
     char *text = NULL;

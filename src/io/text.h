@@ -33,7 +33,7 @@ int text_order(const void *a, const void *b);
 bool text_ends(const char *s, const char *end);
 /* Characters, not bytes, of what text_plain writes. */
 int text_width(const char *s);
-/* open_memstream; out of memory ends the program. */
+/* open_memstream, which does not fail (core/malloc.c). */
 FILE *text_stream(char **text, size_t *size);
 
 #endif

@@ -58,7 +58,8 @@ static bool no_gnuplot(int why, Err *err) {
         return err_set(err, EX_UNAVAILABLE,
                        "there is no gnuplot here, which draws the plots; Debian has it in: "
                        "gnuplot-nox");
-    return err_set(err, EX_UNAVAILABLE, "gnuplot cannot be run: %s", strerror(why));
+    return err_set(err, err_status(why, EX_UNAVAILABLE), "gnuplot cannot be run: %s",
+                   err_words(why));
 }
 
 static int spawn(pid_t *pid, FILE *in, FILE *out, FILE *errors) {
@@ -90,7 +91,7 @@ static bool run(FILE *script, FILE *out, FILE *errors, Err *err) {
     /* fork shares places in files: what is in our buffers must be where they say. */
     fflush(out);
     if (fflush(script) != 0 || fseek(script, 0, SEEK_SET) != 0)
-        return err_set(err, EX_IOERR, "a temporary file cannot be written: %s", strerror(errno));
+        return file_fails("a temporary file", "be written", EX_IOERR, err);
     const int why = spawn(&pid, script, out, errors);
     if (why) return no_gnuplot(why, err);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
@@ -125,7 +126,7 @@ static bool is_whole(const Picture *p, Terminal terminal) {
 static bool draw(Plot *p, Terminal terminal, Picture *picture, Err *err) {
     FILE *script = tmpfile(), *out = tmpfile(), *errors = tmpfile();
     bool ok = script && out && errors;
-    if (!ok) err_set(err, EX_CANTCREAT, "no temporary file: %s", strerror(errno));
+    if (!ok) file_fails("a temporary file", "be made", EX_CANTCREAT, err);
     if (ok) {
         fflush(p->f);
         print_terminal(script, p, terminal);

@@ -97,7 +97,7 @@ bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, int thre
     AtomicFile a;
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     if (n < 0 || !getcwd(here, sizeof here))
-        return err_set(err, EX_OSERR, "the program's own place is not known: %s", strerror(errno));
+        return err_set(err, EX_OSERR, "the program's own place is not known: %s", err_words(errno));
     program[n] = '\0';
     if (!atomic_open(&a, path, KIND_SCRIPT, err)) return false;
     print_directives(a.f, p, threads, here);

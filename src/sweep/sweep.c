@@ -127,7 +127,7 @@ static bool explain(int status, int in, Err *err) {
 
 static bool run_in_child(const Sweep *s, int run, Err *err) {
     int ends[2];
-    if (pipe(ends) != 0) return err_set(err, EX_OSERR, "no pipe: %s", strerror(errno));
+    if (pipe(ends) != 0) return err_set(err, EX_OSERR, "no pipe: %s", err_words(errno));
     stop_no_child();
     const pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
@@ -137,7 +137,7 @@ static bool run_in_child(const Sweep *s, int run, Err *err) {
     const int why = errno;
     close(ends[1]);
     bool ok = pid > 0 ? explain(wait_for(pid), ends[0], err)
-                      : err_set(err, EX_OSERR, "no process: %s", strerror(why));
+                      : err_set(err, EX_OSERR, "no process: %s", err_words(why));
     close(ends[0]);
     log_progress_end();
     return ok;

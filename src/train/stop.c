@@ -7,6 +7,7 @@
 
 #include "core/err.h"
 #include "core/log.h"
+#include "core/mem.h"
 
 /* What this process caught itself; and what is shared with others, once stop_share was called. */
 static volatile sig_atomic_t caught;
@@ -54,7 +55,7 @@ void stop_on_signals(void) {
 
 void stop_share(void) {
     void *p = mmap(NULL, sizeof *asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(p != MAP_FAILED, "no page of memory to share");
+    if (p == MAP_FAILED) mem_missing(1, sizeof *asked);
     asked = p;
     *asked = alone;
 }

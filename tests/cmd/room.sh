@@ -33,7 +33,7 @@ only_files() { test $(($(du -s -B1k "$disk/run" | cut -f1) + $(left))) -ge 2390;
 
 # ---- before the start ----
 
-expect 71 '^cast_train: needs .*B of memory, .*B are available' "a model without the memory" \
+expect 71 '^cast_train: out of memory: .*B are needed, .*B are available' "a model without the memory" \
     "${train[@]}" model.d=65536 --out "$tmp/large"
 check "before anything is asked of the disk" test -z "$(find "$tmp/large" -size +64k)"
 small_disk 400k
