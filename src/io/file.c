@@ -112,6 +112,7 @@ bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err) {
     a->f = NULL;
     a->why = 0;
     a->unsynced = false;
+    a->check = NULL;
     if (!find_target(a->path, path, err) || !kind_may_replace(a->path, kind, err)) return false;
     snprintf(a->temp, sizeof a->temp, "%s" TEMP_MARK "%ld", a->path, (long)getpid());
     atomic_tidy(a->path);
@@ -174,15 +175,20 @@ static bool write_failed(const char *path, int why, Err *err) {
 }
 
 bool atomic_prepare(AtomicFile *a, Err *err) {
+    Err damage;
     const int why = flush(a);
-    if (!why) return true;
+    const bool sound = why || !a->check || a->check(a->temp, &damage);
+    a->check = NULL; /* once is enough */
+    if (!why && sound) return true;
     atomic_abandon(a);
-    return write_failed(a->path, why, err);
+    if (why) return write_failed(a->path, why, err);
+    return err_set(err, EX_IOERR, "%s: is not what was written when it is read back: %s", a->path,
+                   damage.text);
 }
 
 bool atomic_commit(AtomicFile *a, Err *err) {
-    int why = flush(a);
-    if (fclose(a->f) != 0 && !why) why = errno;
+    if (!atomic_prepare(a, err)) return false;
+    int why = fclose(a->f) != 0 ? errno : 0;
     a->f = NULL;
     if (!why && rename(a->temp, a->path) != 0) why = errno;
     if (why) {

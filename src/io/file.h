@@ -1,5 +1,5 @@
-/* Whole files, atomically: written beside the target as a temporary, fsynced, renamed, the
- * directory fsynced. */
+/* Whole files, atomically: written beside the target as a temporary, fsynced, read back, renamed,
+ * the directory fsynced. */
 #ifndef IO_FILE_H
 #define IO_FILE_H
 
@@ -13,23 +13,27 @@
 
 enum { FILE_PATH_MAX = 4096 };
 
+/* Whether what was written can be read; err says why not. */
+typedef bool FileCheck(const char *path, Err *err);
+
 typedef struct AtomicFile {
     FILE *f;
-    int why;       /* errno of the first atomic_write that failed */
-    bool unsynced; /* set by the caller: one of thousands, which a loss of power may take */
+    int why;          /* errno of the first atomic_write that failed */
+    bool unsynced;    /* set by the caller: one of thousands, which a loss of power may take */
+    FileCheck *check; /* set by the caller: what reads it back; NULL: its size alone is checked */
     char path[FILE_PATH_MAX], temp[FILE_PATH_MAX + 32];
 } AtomicFile;
 
 /* Opens the temporary, <path>.tmp.<pid>, and removes those that dead processes left. Of a link it
  * is the file that it leads to; what is no file, a device say, and a file of another kind are
- * refused (EX_CANTCREAT). After writes to a->f, commit checks that every byte reached the disk and
- * renames (EX_IOERR; on failure the temporary is removed and the old file is intact). abandon
- * removes the temporary. After either, a->f is NULL, and abandon does nothing. */
+ * refused (EX_CANTCREAT). After writes to a->f, commit checks that every byte reached the disk,
+ * reads it back and renames (EX_IOERR; on failure the temporary is removed and the old file is
+ * intact). abandon removes the temporary. After either, a->f is NULL, and abandon does nothing. */
 bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err);
 bool atomic_commit(AtomicFile *a, Err *err);
 void atomic_abandon(AtomicFile *a);
 /* Of files that take their places together, all are prepared before the first commit: what is
- * written is on the disk, or it fails as commit does. */
+ * written is on the disk and was read back, or it fails as commit does. */
 bool atomic_prepare(AtomicFile *a, Err *err);
 /* Removes the temporaries of `path` that dead processes left. */
 void atomic_tidy(const char *path);

@@ -7,6 +7,8 @@
 #include "core/mem.h"
 #include "core/utf8.h"
 #include "io/file.h"
+#include "io/json.h"
+#include "io/text.h"
 
 void json_print_string(FILE *f, const char *s) {
     size_t left = strlen(s);
@@ -94,9 +96,16 @@ char *json_text(const cJSON *value) {
     return text;
 }
 
+static bool reads_back(const char *path, Err *err) {
+    cJSON *root = json_read(path, err);
+    cJSON_Delete(root);
+    return root != NULL;
+}
+
 bool json_write(const cJSON *root, const char *path, Err *err) {
     AtomicFile a;
     if (!atomic_open(&a, path, KIND_JSON, err)) return false;
+    a.check = reads_back;
     json_print(a.f, root);
     return atomic_commit(&a, err);
 }

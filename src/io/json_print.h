@@ -7,7 +7,7 @@
 
 #include "core/err.h"
 
-/* Writes the tree, indented, atomically (see io/file.h). */
+/* Writes the tree, an object that json_read takes, indented, atomically (see io/file.h). */
 bool json_write(const cJSON *root, const char *path, Err *err);
 
 /* The same to a stream, with a newline. */

@@ -364,11 +364,20 @@ static void print_header(FILE *h, const StTensor *const *order, int n, const StM
     while ((sizeof(uint64_t) + (size_t)ftell(h)) % DATA_ALIGN) fputc(' ', h);
 }
 
+static bool reads_back(const char *path, Err *err) {
+    StFile f;
+    if (!st_open(&f, path, err)) return false;
+    const bool ok = st_check_crc(&f, err);
+    st_close(&f);
+    return ok;
+}
+
 bool st_put(AtomicFile *a, const char *path, FileKind kind, const StTensor *tensors, int ntensors,
             const StMeta *meta, int nmeta, Err *err) {
     char *header = NULL;
     size_t size = 0;
     if (!atomic_open(a, path, kind, err)) return false;
+    a->check = reads_back;
     const StTensor **order = layout(tensors, ntensors);
     FILE *h = text_stream(&header, &size);
     print_header(h, order, ntensors, meta, nmeta);
