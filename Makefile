@@ -34,6 +34,7 @@ FUZZERS   := $(FUZZ_SRC:tests/%.c=$(OUT)/tests/%)
 GRADS     := $(patsubst tests/%.c,build/double/tests/%,$(wildcard tests/*/grad_*.c))
 EXACT     := $(EXACT_SRC:tests/%.c=build/double/tests/%)
 SCRIPTS   := $(wildcard tests/*/*.sh)
+FAULTS    := $(patsubst tests/%.c,$(OUT)/tests/%.so,$(wildcard tests/faults/*.c))
 HELPERS   := $(patsubst tests/%.c,$(OUT)/obj/tests/%.o,$(wildcard tests/*.c))
 
 # The processor, and what the compiler takes for granted about it: __AVX2__ and so on, as "avx2 ...".
@@ -105,6 +106,11 @@ $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(HELPERS) $(OUT)/libcast.a
 	@mkdir -p $(@D)
 	$(call say,link $@) $(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(LDLIBS) -lcmocka
 
+# What a test preloads into programs; sanitizers come before it.
+$(FAULTS): $(OUT)/tests/%.so: tests/%.c $(OUT)/flags
+	@mkdir -p $(@D)
+	$(call say,link $@) $(CC) $(CODEGEN) $(WARN) -fPIC -shared $< -o $@ -ldl
+
 # A fuzz target is run by libFuzzer in MODE=fuzz; elsewhere it is a test that replays a corpus.
 ifeq ($(MODE),fuzz)
 $(FUZZERS): LDFLAGS += -fsanitize=fuzzer -Wl,--wrap=_Exit
@@ -124,7 +130,7 @@ $(OUT)/obj/%.o: src/%.c $(OUT)/flags | $(OUT)/deps-build
 $(OUT)/obj/core/cpu.o: FILE_FLAGS = $(if $(X86),-march=x86-64) -DCPU_FEATURES='"$(FEATURES)"' \
                                     -DCPU_MARCH='"$(MARCH)"' -DCPU_FLAGS='"$(CODEGEN) $(CFLAGS)"'
 
-tests: all $(TESTS) ## builds the tests of this MODE
+tests: all $(TESTS) $(if $(filter release,$(MODE)),$(FAULTS)) ## builds the tests of this MODE
 
 # Each step is a make of its own, because deps may change what there is to find; on all cores unless -j says else.
 export CC MODE

@@ -336,6 +336,7 @@ static bool map_fd(FileMap *m, int fd, const char *path, Err *err) {
         return err_set(err, EX_DATAERR, "%s: is a pipe or device; a file was expected", path);
     if (st.st_size == 0) return err_set(err, EX_DATAERR, "%s: the file is empty", path);
     void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED && errno == ENOMEM) mem_missing(1, (size_t)st.st_size);
     if (p == MAP_FAILED) return file_fails(path, "be mapped", EX_NOINPUT, err);
     *m = (FileMap){p, (size_t)st.st_size, stamp_of(&st)};
     mapped_add(m->data, m->size, path);

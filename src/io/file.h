@@ -95,7 +95,9 @@ typedef struct FileStamp {
 bool file_stamp(FileStamp *s, const char *path);
 
 /* A file mapped read-only. EX_NOINPUT: it cannot be opened; EX_DATAERR: it is empty or not a
- * regular file. What happens where it is cut short while it is mapped, io/mapped.h tells. */
+ * regular file. What happens where it is cut short while it is mapped, io/mapped.h tells. Where
+ * memory is missing the program ends: who does without a file that is not there must not do without
+ * this one. */
 typedef struct FileMap {
     const unsigned char *data;
     size_t size;

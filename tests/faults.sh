@@ -1,0 +1,178 @@
+# Sourced by tests that let something fail in every program: what is run, on what, and how a run with a fault is judged.
+# Needs $CAST_BIN, as training.sh does.
+# shellcheck shell=bash
+. tests/training.sh
+
+# A run is a command in a directory of its own, $tmp/NAME. It begins with what $tmp/NAME.start holds; `outcome` says
+# what it ended with, as far as that is the same each time.
+declare -A commands=(
+    [train]="cast_train tiny.json --out run --threads 1"
+    [resume]="cast_train tiny.json --out run --threads 1"
+    [threads]="cast_train tiny.json --out run --threads 2"
+    [sweep]="cast_sweep tiny.json train.lr=1e-3,2e-3 train.steps=4 --out sweep --threads 1"
+    [eval]="cast_eval run --predict test.csv --threads 1"
+    [swap]="cast_eval run model.attention.type=full --json --threads 1"
+    [table]="cast_report run"
+    [page]="cast_report run --html page.html"
+    [plot]="cast_report run --plot loss.svg"
+    [viz]="cast_viz run --index 1 --out pictures --threads 1"
+    [stats]="cast_viz run --stats --threads 1"
+    [listops]="cast_data generate listops --out made --tsv made --train 20 --val 5 --test 5 --threads 1"
+    [pathfinder]="cast_data generate pathfinder --out made --png tree --train 8 --val 2 --test 2 --threads 1"
+    [archive]="cast_data import text reviews.tar.gz --out made"
+    [folders]="cast_data import text aclImdb --out made"
+    [images]="cast_data import pathfinder tree --out made"
+    [show]="cast_data show data --index 1"
+    [verify]="cast_data verify data"
+    [bench]="cast_bench tiny.json --seconds 0.01 --json --threads 1"
+    [row]="cast_bench tiny.json --seconds 0.01 --json --mechanisms full --threads 1"
+    [step]="cast_step tiny.json --weights w --batch b --out o --steps 2 --weights-out w2 --threads 1"
+)
+names=(train resume threads sweep eval swap table page plot viz stats listops pathfinder archive folders images show
+    verify bench row step)
+
+in_dir() { (cd "$tmp/$1" && shift && PATH=$bin:$PATH "$@"); }
+begin() { rm -rf "${tmp:?}/$1" && cp -r "$tmp/$1.start" "$tmp/$1"; }
+# The command of a run, after what is to be put before it.
+run() { # run NAME [WORD...]
+    local name=$1 words
+    shift
+    read -ra words <<<"${commands[$name]}"
+    in_dir "$name" "$@" "${words[@]}" >"$tmp/$name.out" 2>"$tmp/$name.err" </dev/null
+}
+
+# Files whose bytes hold times, places or speeds are left out; and so is what cast_bench prints.
+outcome() { # outcome NAME
+    case $1 in
+    bench | row) ;;
+    *) (cd "$tmp/$1" && find . -type f ! -name env.json ! -name metrics.jsonl ! -name '*tfevents*' ! -name lock -print0 | sort -z |
+        xargs -0 sha256sum) && cat "$tmp/$1.out" ;;
+    esac
+}
+
+make_reviews() {
+    local part class i
+    for part in train test; do
+        for class in pos neg; do
+            mkdir -p "$1/$part/$class"
+            for i in 0 1 2 3 4 5; do echo "a review, $part $class $i" >"$1/$part/$class/${i}_9.txt"; done
+        done
+    done
+}
+
+make_batch() {
+    local i bytes='' header body
+    for ((i = 0; i < 16; i++)); do put 4 $((i % 15)); done
+    for i in 8 3 1 9; do put 4 "$i"; done
+    header='{"tokens":{"dtype":"I32","shape":[2,8],"data_offsets":[0,64]},'
+    header+='"lengths":{"dtype":"I32","shape":[2],"data_offsets":[64,72]},'
+    header+='"labels":{"dtype":"I32","shape":[2],"data_offsets":[72,80]}}'
+    body=$bytes
+    bytes=''
+    put 8 ${#header}
+    { printf '%b' "$bytes"; printf '%s' "$header"; printf '%b' "$body"; } >"$1"
+}
+
+# What runs begin with.
+make_starts() {
+    local name start=$tmp/start
+    mkdir "$start"
+    make_data "$start/data" listops 24 6 6 30
+    cat >"$start/tiny.json" <<END
+{ "task": "listops", "data": { "dir": "data" },
+  "model": { "depth": 1, "heads": 2, "d": 8, "d_ff": 8, "d_emb": 8, "max_length": 30,
+             "attention": { "clusters": 3 } },
+  "train": { "steps": 20, "batch": 3, "lr": 5e-3, "log_every": 5, "eval_every": 10, "tensorboard": true } }
+END
+    for name in "${names[@]}"; do
+        case $name in
+        archive | folders | images) mkdir "$tmp/$name.start" ;;
+        *) cp -r "$start" "$tmp/$name.start" ;;
+        esac
+    done
+    mv "$start" "$tmp/make"
+    {
+        in_dir make cast_train tiny.json --out run --threads 1 --stop-at 13 && cp -r "$tmp/make/run" "$tmp/resume.start" &&
+            in_dir make cast_train tiny.json --out run --threads 1 &&
+            for name in eval swap table page plot viz stats; do cp -r "$tmp/make/run" "$tmp/$name.start"; done
+        make_reviews "$tmp/folders.start/aclImdb"
+        tar -C "$tmp/folders.start" -czf "$tmp/archive.start/reviews.tar.gz" aclImdb
+        in_dir images.start cast_data generate pathfinder --out made --png tree --train 8 --val 2 --test 2 &&
+            rm -r "$tmp/images.start/made"
+        make_batch "$tmp/step.start/b"
+        rm -r "$tmp/verify.start/data"
+        in_dir verify.start cast_data generate listops --out data --train 9 --val 5 --test 5 --threads 1
+        in_dir step.start cast_step tiny.json --init 1 --weights-out w
+    } >"$tmp/log" 2>&1
+    result $? "what programs are tried on" "$tmp/log"
+    [ -z "${ONLY:-}" ] || read -ra names <<<"$ONLY"
+    command -v gnuplot >/dev/null || leave_out plot "no gnuplot here"
+}
+
+leave_out() { # leave_out NAME REASON
+    local name kept=()
+    for name in "${names[@]}"; do [ "$name" = "$1" ] || kept+=("$name"); done
+    names=("${kept[@]}")
+    echo "ok - $1 # SKIP $2"
+}
+
+# The outcome without a fault.
+make_want() { # make_want NAME
+    begin "$1"
+    run "$1"
+    local status=$?
+    outcome "$1" >"$tmp/$1.want"
+    [ $status -eq 0 ] || { echo "without a fault: status $status" && cat "$tmp/$1.err"; }
+    return $status
+}
+
+# What the run just made came to, in a word: `same` for status 0 and the outcome that is wanted, else its status;
+# `WRONG: ...` for what must never be.
+judge() { # judge NAME STATUS
+    local name=$1 status=$2
+    outcome "$name" >"$tmp/$name.got"
+    if grep -q 'this is a bug' "$tmp/$name.err"; then
+        echo "WRONG: $(grep -h 'this is a bug' "$tmp/$name.err")"
+    elif [ "$status" -eq 0 ] && cmp -s "$tmp/$name.want" "$tmp/$name.got"; then
+        echo same
+    elif [ "$status" -eq 0 ]; then
+        echo "WRONG: status 0 with another outcome: $(diff "$tmp/$name.want" "$tmp/$name.got" | grep '^[<>]' | head -n 2)"
+    elif [ "$status" -ge 124 ]; then
+        echo "WRONG: status $status: $(tail -n 1 "$tmp/$name.err")"
+    else
+        echo "$status"
+    fi
+}
+
+# The same command without a fault, where the one before it left off, must end with the same.
+goes_on() { # goes_on NAME
+    local status
+    run "$1"
+    status=$?
+    outcome "$1" | cmp -s "$tmp/$1.want" - && [ $status -eq 0 ] && return
+    outcome "$1" | diff "$tmp/$1.want" - | grep '^[<>]' | head -n 2
+    echo "WRONG: the next start ends with status $status: $(tail -n 1 "$tmp/$1.err")"
+}
+
+# How many faults came to what, and what is wrong.
+verdicts() { # verdicts NAME
+    local file=$tmp/$1.verdicts
+    echo "$(wc -l <"$tmp/$1.numbers") faults of $(wc -l <"$tmp/$1.places"): $(grep -E '^[0-9a-z]+$' "$file" | sort | uniq -c |
+        awk '{ printf "%s%d %s", (NR > 1 ? ", " : ""), $1, $2 }')"
+    grep -vE '^[0-9a-z]+$' "$file"
+    [ -s "$file" ] && ! grep -qvE '^[0-9a-z]+$' "$file"
+}
+
+# COMMAND NAME for each run, as many at a time as there are cores; it prints figures, and succeeds or does not.
+each_run() { # each_run COMMAND WHAT
+    local name
+    for name in "${names[@]}"; do
+        while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+        { "$1" "$name" >"$tmp/$name.result" 2>&1 && touch "$tmp/$name.passed"; } &
+    done
+    wait
+    for name in "${names[@]}"; do
+        test -e "$tmp/$name.passed"
+        result $? "$2 $name: $(head -n 1 "$tmp/$name.result")" "$tmp/$name.result"
+    done
+}
