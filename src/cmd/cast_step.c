@@ -228,6 +228,10 @@ static bool init_weights(const Config *c, const Options *o, Err *err) {
 
 /* Told before anything is computed. */
 static bool may_write(const Options *o, Err *err) {
+    if (o->out && o->weights && (file_same(o->out, o->weights) || file_same(o->out, o->batch)))
+        return err_set(err, EX_USAGE, "--out: %s is one of the inputs", o->out);
+    if (o->weights_out && o->batch && file_same(o->weights_out, o->batch))
+        return err_set(err, EX_USAGE, "--weights-out: %s is the batch itself", o->weights_out);
     return (!o->out || kind_may_replace(o->out, KIND_TENSORS, err)) &&
            (!o->weights_out || kind_may_replace(o->weights_out, KIND_TENSORS, err));
 }

@@ -23,8 +23,11 @@ typedef struct Kind {
     const char *has, *lacks[STARTS];
 } Kind;
 
+#define METRICS "{\"kind\": \""
+
 static const Kind kinds[] = {
-    [KIND_JSON] = {"JSON object", {"{"}},
+    [KIND_JSON] = {"JSON object", {"{"}, .lacks = {METRICS}},
+    [KIND_METRICS] = {"file of metrics", {METRICS}},
     [KIND_CHECKPOINT] = {"checkpoint", .safetensors = true, .has = "\"cast-checkpoint-"},
     [KIND_DATASET] = {"dataset", .safetensors = true, .has = "\"offsets\"",
                       .lacks = {"\"cast-checkpoint-"}},

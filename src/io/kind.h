@@ -8,6 +8,7 @@
 typedef enum FileKind {
     KIND_ANY, /* for what takes no file's place */
     KIND_JSON,
+    KIND_METRICS, /* lines of train/meter.h */
     KIND_CHECKPOINT,
     KIND_DATASET,
     KIND_TENSORS, /* safetensors that are neither */

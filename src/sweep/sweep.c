@@ -233,6 +233,13 @@ static bool make_run(Sweep *s, int run, Err *stopped) {
     return true;
 }
 
+/* Else the next run would make it anew, without a sweep in it. */
+static bool still_there(const Sweep *s, Err *err) {
+    return lock_stands(&s->lock, s->r->plan.dir) ||
+           err_set(err, EX_IOERR, "%s was removed or moved while the sweep was at work in it",
+                   s->r->plan.dir);
+}
+
 static bool make_runs(Sweep *s, int *failed, Err *err) {
     const int from = s->r->only ? s->r->only - 1 : 0,
               to = s->r->only ? s->r->only : s->plan.grid.runs;
@@ -245,12 +252,12 @@ static bool make_runs(Sweep *s, int *failed, Err *err) {
     for (int i = from; ok && i < to; i++) {
         const PlanState state = s->plan.runs[i].state;
         if (state != PLAN_NEW && state != PLAN_BEGUN) continue;
-        ok = !stop_asked() && make_run(s, i, err);
+        ok = !stop_asked() && still_there(s, err) && make_run(s, i, err);
     }
     tell_end(s, !ok);
     for (int i = from; i < to; i++)
         *failed += s->plan.runs[i].state == PLAN_WRONG || s->plan.runs[i].state == PLAN_FAILED;
-    if (!ok && err->code != EX_TEMPFAIL)
+    if (!ok && !err->code)
         err_set(err, EX_TEMPFAIL, "%s: stopped", stop_asked() ? stop_asked() : "a signal");
     return ok;
 }

@@ -111,7 +111,9 @@ static bool is_of_start(const char *path, const char *name) {
 }
 
 bool rundir_check(const RunDir *r, Err *err) {
-    return has_environment(r) || (kind_is(r->last, KIND_CHECKPOINT) && !file_exists(r->config)) ||
+    const bool lacks_environment = kind_is(r->last, KIND_CHECKPOINT) &&
+                                   (!file_exists(r->config) || kind_is(r->metrics, KIND_METRICS));
+    return has_environment(r) || lacks_environment ||
            file_holds_ours(r->dir, is_of_start, "a run's directory", err);
 }
 

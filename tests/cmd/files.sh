@@ -99,6 +99,11 @@ refuses lock "beside a lock that is none" "door"
 refuses config.json "beside a config.json" '{ "mine": 1 }'
 refuses env.json "beside an env.json" '{ "version": "7" }'
 refuses metrics.jsonl "beside metrics" '{ "kind": "mine" }'
+refuses last.safetensors "beside other weights" 'mine'
+cp "$tmp/run/last.safetensors" "$tmp/exp"
+cp "$tmp/tiny.json" "$tmp/exp/config.json"
+keeps "$tmp/exp" 'exp: holds config.json, and is neither' "a run: beside a config and a copied checkpoint" \
+    "${train[@]}" --out "$tmp/exp"
 refuses best.safetensors "beside weights" 'mine'
 refuses deep/file "beside a folder" 'mine'
 refuses events.out.tfevents.1700000000.host.7 "beside another program's curves"
@@ -150,6 +155,7 @@ begins "0.1.0: in config.json" lock config.json.tmp.12345
 begins "0.1.0: behind env.json" lock config.json env.json
 begins "a run without its lock" env.json config.json metrics.jsonl last.safetensors best.safetensors
 begins "checkpoints alone" last.safetensors best.safetensors
+begins "a run without its env.json" config.json metrics.jsonl last.safetensors best.safetensors
 cp -r "$tmp/run" "$tmp/more"
 touch "$tmp/more/notes.txt" "$tmp/more/events.out.tfevents.1700000000.host.7"
 expect 0 'resuming at update 20' "a run with files beside" "${train[@]}" --out "$tmp/more"

@@ -72,12 +72,12 @@ expect 0 'resuming at update [1-9]' "its last checkpoint stands" \
 
 # ---- the run's directory is removed, or another comes in its place ----
 
-ends_alone() { # ends_alone NAME: within 20 s, with one message
-    local i
+ends_alone() { # ends_alone NAME [PATTERN]: within 20 s, with one message
+    local i pattern=${2:-'^cast_train: update [0-9]+ is lost: .* was removed or moved while'}
     for ((i = 0; i < 1000; i++)); do kill -0 $pid 2>/dev/null || break; sleep 0.02; done
     [ $i -lt 1000 ] || kill -KILL $pid
     wait $pid
-    [ $? -eq 74 ] && grep -qE '^cast_train: update [0-9]+ is lost: .* was removed or moved while' "$tmp/log" &&
+    [ $? -eq 74 ] && grep -qE "$pattern" "$tmp/log" &&
         [ "$(grep -c 'NOT saved' "$tmp/log")" = 0 ]
     result $? "$1" "$tmp/log"
 }
@@ -91,6 +91,14 @@ mv "$tmp/moved" "$tmp/away"
 was=$(hash_of "$tmp/moved")
 ends_alone "one whose directory is another run's by now"
 check "leaves that alone" test "$(hash_of "$tmp/moved")" = "$was"
+"$bin/cast_sweep" "$tmp/tiny.json" --seeds 1..3 --threads 1 train.steps=100000000 train.save_minutes=0.01 \
+    --out "$tmp/swept" >"$tmp/log" 2>&1 &
+pid=$!
+until [ -s "$tmp/swept/seed=1/last.safetensors" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+until rm -r "$tmp/swept" 2>/dev/null; do :; done
+ends_alone "a sweep whose directory was removed ends" \
+    "^cast_sweep: $tmp/swept was removed or moved while the sweep was at work"
+check "with its first run, and makes none" test ! -e "$tmp/swept"
 
 # ---- signals before there is anything to save ----
 

@@ -17,6 +17,7 @@ static const struct {
 } samples[] = {
     {KIND_JSON, false, "{\n  \"task\": \"image\"\n}\n"},
     {KIND_JSON, false, "\xef\xbb\xbf  \n{}"},
+    {KIND_METRICS, false, "{\"kind\": \"train\", \"step\": 1}\n"},
     {KIND_CHECKPOINT, true,
      "{\"__metadata__\":{\"crc32\":\"0\",\"format\":\"cast-checkpoint-1\"}}"},
     {KIND_DATASET, true, "{\"__metadata__\":{\"format\":\"cast-dataset-1\"},\"offsets\":{}}"},
