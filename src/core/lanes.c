@@ -110,6 +110,9 @@ static size_t stack_size(const char *text) {
 static void raise_stacks(void) {
     pthread_attr_t a;
     size_t size = STACK_LEAST;
+#ifdef KMP_VERSION_MAJOR /* LLVM's OpenMP has a size of its own */
+    if (kmp_get_stacksize_s() < STACK_LEAST) kmp_set_stacksize_s(STACK_LEAST);
+#endif
     if (pthread_getattr_default_np(&a) != 0) return;
     pthread_attr_getstacksize(&a, &size);
     if (size < STACK_LEAST && pthread_attr_setstacksize(&a, STACK_LEAST) == 0)
