@@ -7,7 +7,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "core/mem.h"
 #include "io/file.h"
 
 enum { CHUNK_CACHE = 4, CHUNK_BYTES = 1 << 16, HEADER = 33 };
@@ -110,17 +109,12 @@ static int put_image(png_image *image, FILE *f, const unsigned char *pixels, int
     return errno ? errno : -1;
 }
 
-bool png_check(const char *path, Err *err) {
-    png_image image = {.version = PNG_IMAGE_VERSION};
-    unsigned char *pixels = NULL;
-    bool ok = png_image_begin_read_from_file(&image, path);
-    if (ok) {
-        image.format = PNG_FORMAT_RGBA;
-        pixels = mem_alloc(PNG_IMAGE_SIZE(image), 1);
-        ok = png_image_finish_read(&image, NULL, pixels, 0, NULL);
-    }
-    mem_free(pixels);
-    return ok || err_set(err, EX_DATAERR, "%s: no whole PNG image: %s", path, image.message);
+static bool reads_back(const char *path, Err *err) {
+    FileMap m;
+    if (!file_map(&m, path, err)) return false;
+    const bool ok = png_is_whole(m.data, m.size);
+    file_unmap(&m);
+    return ok || err_set(err, EX_DATAERR, "%s: is no whole PNG image", path);
 }
 
 static bool write_file(const char *path, const unsigned char *pixels, int width, int height,
@@ -129,7 +123,7 @@ static bool write_file(const char *path, const unsigned char *pixels, int width,
     AtomicFile a;
     if (!atomic_open(&a, path, KIND_PNG, err)) return false;
     a.unsynced = unsynced;
-    a.check = png_check;
+    a.check = reads_back;
     const int why = put_image(&image, a.f, pixels, width, height, format);
     if (!why) return atomic_commit(&a, err);
     atomic_abandon(&a);

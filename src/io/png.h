@@ -20,9 +20,6 @@ bool png_grey_decode(unsigned char *grey, int width, int height, const void *byt
  * what a full disk cut off is not. */
 bool png_is_whole(const void *bytes, size_t size);
 
-/* Whether a file of our own is read from its start to its end (EX_DATAERR). */
-bool png_check(const char *path, Err *err);
-
 /* Writes a file, atomically (io/file.h), but without waiting for the disk: there may be 200,000. */
 bool png_grey_write(const char *path, const unsigned char *grey, int width, int height, Err *err);
 

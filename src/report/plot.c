@@ -8,7 +8,6 @@
 
 #include "core/mem.h"
 #include "io/file.h"
-#include "io/png.h"
 #include "io/text.h"
 
 extern char **environ;
@@ -170,7 +169,6 @@ bool plot_write(Plot *p, const char *path, bool keep, Err *err) {
     if (keep && !keep_script(p, path, err)) return false;
     const bool png = text_ends(path, ".png");
     if (!atomic_open(&a, path, png ? KIND_PNG : KIND_SVG, err)) return false;
-    if (png) a.check = png_check;
     if (draw(p, png ? PNG_FILE : SVG_FILE, &picture, err)) {
         atomic_write(&a, picture.data, picture.size);
         mem_free(picture.data);
