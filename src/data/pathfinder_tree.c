@@ -1,6 +1,5 @@
 #include "data/pathfinder_tree.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,13 +187,13 @@ bool tree_locate(char *place, const char *from) {
 static bool list_pages(Pages *p, const char *place, Err *err) {
     char path[FILE_PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/metadata", place);
-    DIR *d = opendir(path);
-    if (!d) return err_set(err, EX_NOINPUT, "%s: cannot be read", path);
-    for (struct dirent *e; (e = readdir(d));) {
-        int batch = number_in(e->d_name, "", ".npy");
+    FileList names;
+    if (!file_list(&names, path, "", ".npy", err)) return false;
+    for (int i = 0; i < names.n; i++) {
+        int batch = number_in(strrchr(names.name[i], '/') + 1, "", ".npy");
         if (batch >= 0) add_page(p, (Page){.batch = batch});
     }
-    closedir(d);
+    file_list_free(&names);
     if (p->n == 0) return err_set(err, EX_NOINPUT, "%s: holds no <number>.npy", path);
     sort_pages(p);
     return true;

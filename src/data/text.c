@@ -8,8 +8,6 @@
  * train is the whole official train and test the whole official test. There is no official
  * validation, and the Long Range Arena validated on test: val is the test set once more. Training
  * holds out a part of train instead (train/loader.h), unless data.holdout is 0. */
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,18 +86,15 @@ static bool read_file(Reviews *all, Review *r, const char *path, Err *err) {
 }
 
 static bool read_folder(Reviews *all, const char *dir, int folder, Err *err) {
-    char path[FILE_PATH_MAX];
-    DIR *d = opendir(dir);
-    if (!d)
-        return err_set(err, err_status(errno, EX_NOINPUT), "%s: cannot be read: %s; fetch " URL,
-                       dir, err_words(errno));
-    bool ok = true;
-    for (struct dirent *e; ok && (e = readdir(d));) {
+    FileList names;
+    bool ok = file_list(&names, dir, "", ".txt", err);
+    if (!ok) return err_set(err, err->code, "%s; fetch " URL, err->text);
+    for (int i = 0; ok && i < names.n; i++) {
         Review r = {.folder = folder};
-        if (!parse_name(&r, e->d_name)) continue;
-        ok = dataset_file(path, dir, e->d_name, err) && read_file(all, &r, path, err);
+        if (parse_name(&r, strrchr(names.name[i], '/') + 1))
+            ok = read_file(all, &r, names.name[i], err);
     }
-    closedir(d);
+    file_list_free(&names);
     return ok;
 }
 

@@ -77,22 +77,27 @@ static bool put_event(Events *e, int field, const void *data, size_t size, Err *
 
 /* Readers go through files in the order of their names, each to its end: ours must come last, even
  * where the clock went back or a process was started in the same second. */
-static int64_t next_time(const char *dir) {
-    int64_t next = (int64_t)now();
+static bool next_time(int64_t *next, const char *dir, Err *err) {
     FileList files;
-    file_list(&files, dir, NAME, "");
+    *next = (int64_t)now();
+    if (!file_list(&files, dir, NAME, "", err)) return false;
     for (int i = 0; i < files.n; i++) {
         const long long time = strtoll(strrchr(files.name[i], '/') + sizeof NAME, NULL, 10);
-        if (time >= next && time < 9999999999) next = time + 1;
+        if (time >= *next && time < 9999999999) *next = time + 1;
     }
     file_list_free(&files);
-    return next;
+    return true;
 }
 
 static bool create(Events *e, const char *dir, Err *err) {
     char host[64] = "?", name[sizeof NAME + 128];
+    int64_t time;
+    if (!next_time(&time, dir, err)) {
+        err->code = EX_CANTCREAT;
+        return false;
+    }
     gethostname(host, sizeof host - 1);
-    snprintf(name, sizeof name, NAME "%010" PRId64 ".%s.%ld", next_time(dir), host, (long)getpid());
+    snprintf(name, sizeof name, NAME "%010" PRId64 ".%s.%ld", time, host, (long)getpid());
     if (!file_in(e->path, dir, name, err)) return false;
     e->fd = open(e->path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
     return e->fd >= 0 || file_fails(e->path, "be created", EX_CANTCREAT, err);

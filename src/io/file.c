@@ -278,19 +278,28 @@ bool file_remove(const char *path, Err *err) {
     return sync_dir(path) || file_fails(path, "be removed for good", EX_IOERR, err);
 }
 
-void file_list(FileList *names, const char *dir, const char *start, const char *end) {
+static void add_name(FileList *names, const char *dir, const char *name) {
+    const char *slash = text_ends(dir, "/") ? "" : "/";
+    names->name = mem_grow(names->name, (size_t)names->n + 1, sizeof *names->name);
+    names->name[names->n++] = text_format("%s%s%s", dir, slash, name);
+}
+
+bool file_list(FileList *names, const char *dir, const char *start, const char *end, Err *err) {
     *names = (FileList){0};
     DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        const char *slash = text_ends(dir, "/") ? "" : "/";
-        if (e->d_name[0] == '.' || strncmp(e->d_name, start, strlen(start)) != 0 ||
-            !text_ends(e->d_name, end))
-            continue;
-        names->name = mem_grow(names->name, (size_t)names->n + 1, sizeof *names->name);
-        names->name[names->n++] = text_format("%s%s%s", dir, slash, e->d_name);
-    }
-    if (d) closedir(d);
+    if (!d) return file_fails(dir, "be read", EX_NOINPUT, err);
+    errno = 0;
+    for (struct dirent *e; (e = readdir(d)); errno = 0)
+        if (e->d_name[0] != '.' && !strncmp(e->d_name, start, strlen(start)) &&
+            text_ends(e->d_name, end))
+            add_name(names, dir, e->d_name);
+    const int why = errno;
+    closedir(d);
     if (names->n) qsort(names->name, (size_t)names->n, sizeof *names->name, text_order);
+    if (!why) return true;
+    file_list_free(names);
+    errno = why;
+    return file_fails(dir, "be read", EX_NOINPUT, err);
 }
 
 void file_list_free(FileList *names) {
@@ -302,8 +311,8 @@ void file_list_free(FileList *names) {
 bool file_holds_ours(const char *dir, FileOurs *ours, const char *whose, Err *err) {
     FileList list;
     struct stat st;
-    bool ok = true;
-    file_list(&list, dir, "", "");
+    if (!file_exists(dir)) return true;
+    bool ok = file_list(&list, dir, "", "", err);
     for (int i = 0; ok && i < list.n; i++) {
         const char *path = list.name[i], *name = strrchr(path, '/') + 1;
         ok = ours(path, name) || (stat(path, &st) == 0 && is_printed_to(&st)) ||

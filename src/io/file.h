@@ -67,12 +67,12 @@ bool file_fits(const char *name, uint64_t size, uint64_t most, Err *err);
 bool file_is_empty(const char *path);
 
 /* The paths of what `dir` holds whose names begin with `start` (nothing that begins with a dot) and
- * end in `end`, sorted; to be freed. None where it cannot be read. */
+ * end in `end`, sorted; to be freed. False, and none: it cannot be read to its end (EX_NOINPUT). */
 typedef struct FileList {
     char **name;
     int n;
 } FileList;
-void file_list(FileList *names, const char *dir, const char *start, const char *end);
+bool file_list(FileList *names, const char *dir, const char *start, const char *end, Err *err);
 void file_list_free(FileList *names);
 
 /* Whether `dir` is missing, or holds nothing but names that are `ours`, names that begin with a

@@ -45,7 +45,8 @@ static bool look(RunSet *s, const char *dir, bool curves, int levels);
 static bool look_below(RunSet *s, const char *dir, bool curves, int levels) {
     FileList names;
     bool any = false, *found;
-    file_list(&names, dir, "", "");
+    Err err;
+    if (!file_list(&names, dir, "", "", &err)) log_warn("%s; left out", err.text);
     found = mem_alloc((size_t)names.n + 1, sizeof *found);
     for (int i = 0; i < names.n; i++)
         any |= found[i] = file_is_dir(names.name[i]) && look(s, names.name[i], curves, levels);

@@ -195,9 +195,11 @@ static void write_picture(FILE *f, const char *path) {
 /* What cast_viz left there. */
 static void write_pictures_in(FILE *f, const char *dir, bool *any) {
     static const char *const kinds[] = {".png", ".html"};
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < 2 && file_is_dir(dir); kind++) {
         FileList names;
-        file_list(&names, dir, "viz", kinds[kind]);
+        Err err;
+        if (!file_list(&names, dir, "viz", kinds[kind], &err))
+            log_warn("%s; its pictures are left out", err.text);
         for (int i = 0; i < names.n; i++) {
             if (!*any) fputs("<h2>Pictures</h2>\n<div class=\"plots\">\n", f);
             *any = true;

@@ -1,6 +1,5 @@
 #include "sweep/plan.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,15 +62,17 @@ static void add_there(cJSON *there, const Plan *p, const char *name) {
     cJSON_AddItemToObject(there, name, config);
 }
 
-/* The configs of runs by their directories' names, to be deleted. */
-static cJSON *runs_there(const Plan *p) {
-    cJSON *there = cJSON_CreateObject();
-    DIR *d = opendir(p->dir);
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (e->d_name[0] != '.' && strlen(e->d_name) < GRID_NAME_SIZE)
-            add_there(there, p, e->d_name);
-    if (d) closedir(d);
-    return there;
+/* The configs of runs by their directories' names, into an object. */
+static bool runs_there(cJSON *there, const Plan *p, Err *err) {
+    FileList names;
+    if (!file_exists(p->dir)) return true;
+    if (!file_list(&names, p->dir, "", "", err)) return false;
+    for (int i = 0; i < names.n; i++) {
+        const char *name = strrchr(names.name[i], '/') + 1;
+        if (strlen(name) < GRID_NAME_SIZE) add_there(there, p, name);
+    }
+    file_list_free(&names);
+    return true;
 }
 
 static bool equal_at(const cJSON *a, const cJSON *b, const char *key) {
@@ -249,8 +250,8 @@ static bool check_names(const Plan *p, Err *err) {
 
 static bool check_runs(Plan *p, Err *err) {
     Err *errors = mem_alloc((size_t)p->grid.runs, sizeof *errors);
-    bool ok = true;
-    cJSON *there = runs_there(p);
+    cJSON *there = cJSON_CreateObject();
+    bool ok = runs_there(there, p, err);
     for (int i = 0; ok && i < p->grid.runs; i++) ok = check_run(p, i, there, errors, err);
     cJSON_Delete(there);
     ok = ok && check_values(p, errors, err) && check_names(p, err);

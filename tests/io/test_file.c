@@ -276,6 +276,7 @@ static void refuses_what_is_no_file(void **state) {
 
 static void lists_names(void **state) {
     (void)state;
+    Err err;
     FileList list;
     char dir[FILE_PATH_MAX];
     scratch_mkdir("list");
@@ -283,12 +284,14 @@ static void lists_names(void **state) {
                                  "list/other.png", "list/.viz-d.png"};
     for (int i = 0; i < 5; i++) scratch_write(names[i], "", 0);
     snprintf(dir, sizeof dir, "%s/", scratch("list"));
-    file_list(&list, dir, "viz", ".png");
+    assert_true(file_list(&list, dir, "viz", ".png", &err));
     assert_int_equal(list.n, 2);
     assert_string_equal(list.name[0], scratch("list/viz-a.png"));
     assert_string_equal(list.name[1], scratch("list/viz-b.png"));
     file_list_free(&list);
-    file_list(&list, scratch("nowhere"), "", "");
+    assert_false(file_list(&list, scratch("nowhere"), "", "", &err));
+    assert_int_equal(err.code, EX_NOINPUT);
+    assert_false(file_list(&list, scratch("list/other.png"), "", "", &err));
     assert_int_equal(list.n, 0);
 }
 
