@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/read.h"
+
 enum { HEAD = 4096, STARTS = 2, MOST_HEADER = 100000000 };
 
 typedef struct Head {
@@ -73,7 +75,7 @@ static bool is_kind(const Head *h, const Kind *k) {
 /* False and errno. */
 static bool read_head(Head *h, const char *path) {
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? -1 : pread(fd, h->bytes, HEAD, 0);
+    const ssize_t n = fd < 0 ? -1 : read_at(fd, h->bytes, HEAD, 0);
     const int why = errno;
     if (fd >= 0) close(fd);
     h->size = n > 0 ? (size_t)n : 0;

@@ -11,6 +11,7 @@
 
 #include "core/log.h"
 #include "io/file.h"
+#include "io/read.h"
 
 /* What `lock` begins with. */
 #define WHO "process "
@@ -61,7 +62,7 @@ static int open_in(int dir, const char *name, int flags) {
 static bool in_use(int at, const char *dir, Err *err) {
     char who[128] = "";
     const int fd = open_in(at, "lock", O_RDONLY);
-    const ssize_t n = fd < 0 ? 0 : pread(fd, who, sizeof who - 1, 0);
+    const ssize_t n = fd < 0 ? 0 : read_at(fd, who, sizeof who - 1, 0);
     if (fd >= 0) close(fd);
     who[n > 0 ? n : 0] = '\0';
     who[strcspn(who, "\n")] = '\0';
@@ -88,7 +89,7 @@ static bool open_file(DirLock *l, const char *dir, Err *err) {
         return err_set(err, EX_CANTCREAT, "%s/lock: cannot be written: %s", dir,
                        errno == ELOOP ? "it is a link, which is not followed" : strerror(errno));
     if (fstat(l->file, &st) == 0 && S_ISREG(st.st_mode) &&
-        (st.st_size == 0 || (pread(l->file, start, sizeof start, 0) == sizeof start &&
+        (st.st_size == 0 || (read_at(l->file, start, sizeof start, 0) == sizeof start &&
                              !memcmp(start, WHO, sizeof start))))
         return true;
     return err_set(err, EX_CANTCREAT,

@@ -10,6 +10,7 @@
 #include "core/real.h"
 #include "io/file.h"
 #include "io/json_print.h"
+#include "io/read.h"
 #include "io/text.h"
 
 enum { DIGITS = sizeof(real) == 8 ? 17 : 9 }; /* enough to read the same number back */
@@ -17,7 +18,7 @@ enum { DIGITS = sizeof(real) == 8 ? 17 : 9 }; /* enough to read the same number 
 static bool end_torn_line(int fd) {
     char last = '\n';
     off_t size = lseek(fd, 0, SEEK_END);
-    if (size > 0 && pread(fd, &last, 1, size - 1) != 1) return false;
+    if (size > 0 && read_at(fd, &last, 1, size - 1) != 1) return false;
     return last == '\n' || file_append(fd, "\n", 1);
 }
 
