@@ -7,6 +7,7 @@
 
 #include "gradcheck.h"
 #include "ops/linear.h"
+#include "ops/rope.h"
 
 bool mech_wanted(const AttnMech *m) {
     const char *one = getenv("MECHANISM");
@@ -124,8 +125,14 @@ void sublayer_open(Sublayer *s, const AttnMech *m, void *self, int N, Draws *d) 
     for (int i = 0; i < 3; i++) *all[i] = (Arena){block(all[i]->used), 0, all[i]->used};
 }
 
+void sublayer_turn(Sublayer *s) {
+    const AttnShape *shape = s->self;
+    s->rope = zeros(rope_reals(shape->max_tokens, shape->e));
+    rope_table(s->rope, shape->max_tokens, shape->e);
+}
+
 void sublayer_close(Sublayer *s) {
-    real *const all[] = {s->w, s->wt, s->dw, s->X, s->Y, s->dX, s->dY};
+    real *const all[] = {s->w, s->wt, s->dw, s->X, s->Y, s->dX, s->dY, s->rope};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(s->own);
     free(s->memory.saved.base), free(s->memory.scratch.base), free(s->memory.job.base);
@@ -137,6 +144,7 @@ static AttnCall call(Sublayer *s) {
     poison(s->memory.job.base, s->memory.job.cap);
     AttnCall c = {.N = s->N, .d = s->d, .X = s->X, .w = s->w, .dw = s->dw, .own = s->own};
     c.memory = s->memory;
+    c.rope = s->rope;
     c.trace = &s->trace, c.meter = &s->meter;
     for (int i = 0; i < ATTN_PROJECTIONS; i++)
         if (s->mech->projections & ATTN_HAS(i)) {

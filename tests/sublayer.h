@@ -33,6 +33,7 @@ typedef struct Sublayer {
     size_t linear[ATTN_PROJECTIONS][2], *own;
     real *w, *wt, *dw;     /* (params.total) random, transposed, 0 */
     real *X, *Y, *dX, *dY; /* (N,d) X, dY random */
+    real *rope;            /* NULL: nothing turns */
     AttnMemory memory;
     AttnTrace trace;
     AttnMeter meter;
@@ -41,6 +42,8 @@ typedef struct Sublayer {
 /* `self` stays the caller's. */
 void sublayer_open(Sublayer *s, const AttnMech *m, void *self, int N, Draws *d);
 void sublayer_close(Sublayer *s);
+/* From now on positions are rotary. */
+void sublayer_turn(Sublayer *s);
 
 /* Each with poison in all that it is not to rely on; trace and meter start anew. */
 void sublayer_forward(Sublayer *s);

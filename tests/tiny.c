@@ -23,9 +23,10 @@ void tiny_print(TinyConf *c, char *json) {
     set_word(&c->attention, "\"type\":\"cast\",\"clusters\":3");
     snprintf(json, 1024,
              "{\"depth\":%d,\"heads\":%d,\"d\":%d,\"d_ff\":%d,\"d_emb\":%d,\"max_length\":%d,"
+             "\"conv\":%d,"
              "\"norm\":\"%s\",\"pre_norm\":%s,\"positions\":\"%s\",\"pooling\":\"%s\","
              "\"dropout\":%g,\"attention\":{%s}}",
-             c->depth, c->heads, c->d, c->d_ff, c->d_emb, c->max_length, c->norm,
+             c->depth, c->heads, c->d, c->d_ff, c->d_emb, c->max_length, c->conv, c->norm,
              c->post_norm ? "false" : "true", c->positions, c->pooling, c->dropout, c->attention);
 }
 

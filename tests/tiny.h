@@ -9,6 +9,7 @@
 /* As in a config's section "model"; what is 0 or NULL gets the value behind it. */
 typedef struct TinyConf {
     int depth, heads, d, d_ff, d_emb, max_length; /* 1, 1, 4, 5, d, 8 */
+    int conv;                                     /* 0 */
     const char *norm, *positions, *pooling;       /* layer, learned, mean */
     const char *attention;                        /* "type":"cast","clusters":3 */
     bool post_norm;

@@ -78,6 +78,12 @@ ABLATIONS = {
     "frozen": {"surrogates": "frozen"},
     "sinusoidal": {"positions": "sinusoidal"},
     "cls": {"pooling": "cls"},
+    "rope": {"positions": "rope"},
+    "rope-cls": {"positions": "rope", "pooling": "cls", "d_emb": 8},
+    "rope-batch": {"positions": "rope", "norm": "batch", "pre_norm": False},
+    "conv": {"conv": 5},
+    "conv-rope-post": {"conv": 3, "positions": "rope", "pre_norm": False},
+    "conv-batch": {"conv": 7, "norm": "batch"},
     "no-proj": {"d_emb": 8},
     "narrow-embedding": {"d_emb": 6},  # cast_step folds the projection into wider tables only
     "narrow-cls": {"d_emb": 6, "pooling": "cls", "norm": "batch"},
@@ -159,6 +165,8 @@ def baselines() -> Iterator[Case]:
     for kind in ("full", "naive"):
         yield case(f"{kind}/cls", SINGLE, type=kind, pooling="cls")
         yield case(f"{kind}/sinusoidal", SINGLE, type=kind, positions="sinusoidal")
+        yield case(f"{kind}/rope-pair", PAIRS, type=kind, positions="rope", conv=3)
+        yield case(f"{kind}/rope-cls", SINGLE, type=kind, positions="rope", pooling="cls")
         yield case(f"{kind}/one-feature-heads", SINGLE, type=kind, heads=8)
         yield case(f"{kind}/long", [299, 130], type=kind, max_length=300, d=16, depth=1)
 
@@ -189,6 +197,7 @@ TRAINING = {
         "pre_norm": False,
     },
     "full": {"schedule": "cosine", "warmup": 5, "type": "full"},
+    "rope-conv": {"schedule": "cosine", "warmup": 5, "positions": "rope", "conv": 3},
     "pair": {"schedule": "linear", "warmup": 5, "lengths": PAIRS},
 }
 
@@ -210,6 +219,7 @@ INIT = {
     "batch-pair": {"lengths": PAIRS, "norm": "batch", "positions": "sinusoidal"},
     "full-no-proj": {"lengths": SINGLE, "type": "full", "d_emb": 8},
     "image-frozen": {"lengths": SINGLE, "task": "image", "surrogates": "frozen"},
+    "rope-conv": {"lengths": SINGLE, "positions": "rope", "conv": 3},
 }
 
 

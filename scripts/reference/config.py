@@ -50,7 +50,8 @@ class Model:
     max_length: int = 1024
     norm: str = "layer"  # layer | scale | batch
     pre_norm: bool = True
-    positions: str = "learned"  # learned | sinusoidal
+    positions: str = "learned"  # learned | sinusoidal | rope
+    conv: int = 0  # taps of the convolution before attention, odd; 0: none
     pooling: str = "mean"  # mean | cls
     dropout: float = 0.0
     attention: Attention = field(default_factory=Attention)
@@ -79,7 +80,7 @@ CHOICES = {
     "attention_fn": ("softmax", "laplace"),
     "surrogates": ("learned", "frozen"),
     "norm": ("layer", "scale", "batch"),
-    "positions": ("learned", "sinusoidal"),
+    "positions": ("learned", "sinusoidal", "rope"),
     "pooling": ("mean", "cls"),
     "schedule": ("constant", "linear", "cosine", "rsqrt"),
 }
@@ -109,6 +110,10 @@ class Config:
             raise ValueError(f"cluster_size '{size}': a number, fixed or length")
         if self.model.d % self.model.heads:
             raise ValueError(f"heads = {self.model.heads} must divide d = {self.model.d}")
+        if self.model.conv and self.model.conv % 2 == 0:
+            raise ValueError(f"conv = {self.model.conv} must be odd")
+        if self.model.positions == "rope" and self.model.d // self.model.heads % 2:
+            raise ValueError("rope turns pairs of columns: d / heads must be even")
         if attention.type == "cast" and not (attention.summaries or attention.intra):
             raise ValueError("summaries and intra are both off: nothing is left to attend to")
 

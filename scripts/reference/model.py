@@ -92,6 +92,22 @@ class Clustering(NamedTuple):
     members: list[Tensor]  # per cluster, its tokens in the order in which it took them
 
 
+# -- Positions inside attention --------------------------------------------------------------------
+
+
+def rotated(x: Tensor, config: ModelConfig) -> Tensor:
+    """Queries or keys [N, h, e] as they multiply each other: with rotary positions, pairs of columns
+    as complex numbers times e^(i n 10000^(-2i/e))."""
+    if config.positions != "rope":
+        return x
+    N, _, e = x.shape
+    speed = 10000 ** (-torch.arange(0, e, 2, dtype=torch.float64) / e)
+    angle = torch.arange(N, dtype=torch.float64)[:, None] * speed
+    turn = torch.polar(torch.ones_like(angle), angle).to(torch.complex(x[0, 0], x[0, 0]).dtype)
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * turn[:, None]).flatten(-2)
+
+
 # -- Attention -------------------------------------------------------------------------------------
 
 
@@ -137,6 +153,8 @@ class CastAttention(nn.Module):
             if members is None:
                 members = MECHANISM[ablation.mechanism](scores, size)
 
+        turned_q, turned_k = rotated(q, self.config), rotated(k, self.config)
+
         # Step 7: how much token n takes from each cluster, [N, h, C].
         mix = f(a_q * softplus1(phi).unsqueeze(-1) / tau, -1)
 
@@ -145,7 +163,7 @@ class CastAttention(nn.Module):
             if len(tokens) == 0:  # nothing to take, but the cluster keeps its share of `mix`
                 continue
             # Step 5: attention among the cluster's own tokens.
-            similarity = torch.einsum("ihe,jhe->hij", q[tokens], k[tokens])
+            similarity = torch.einsum("ihe,jhe->hij", turned_q[tokens], turned_k[tokens])
             intra = torch.einsum("hij,jhe->ihe", f(similarity / tau, -1), v[tokens])
             # Step 6: the cluster's summary, for everybody else.
             weight = f(a_k[tokens, :, c] * softplus1(-phi[tokens]) / tau, 0)  # [tokens, h]
@@ -178,6 +196,7 @@ class FullAttention(nn.Module):
         q = self.q(x).view(N, self.heads, -1)
         k = self.key(x).view(N, self.heads, -1)
         v = self.v(x).view(N, self.heads, -1)
+        q, k = rotated(q, self.config), rotated(k, self.config)
         similarity = torch.einsum("ihe,jhe->hij", q, k) / math.sqrt(d // self.heads)
         result = torch.einsum("hij,jhe->ihe", torch.softmax(similarity, -1), v)
         return self.o(result.reshape(N, d)), None
@@ -265,6 +284,19 @@ class ClsToken(nn.Module):
         self.weight = nn.Parameter(torch.zeros(d))
 
 
+class Convolution(nn.Module):
+    """x + conv(x) along tokens, each feature with taps of its own."""
+
+    def __init__(self, d: int, taps: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(d, taps))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [N, d]."""
+        d, taps = self.weight.shape
+        return x + F.conv1d(x.T, self.weight[:, None], padding=taps // 2, groups=d).T
+
+
 class Block(nn.Module):
     """Attention and FFN, each with its residual and its norm before or after."""
 
@@ -272,6 +304,8 @@ class Block(nn.Module):
         super().__init__()
         self.config = config
         self.attn = ATTENTION[config.attention.type](config)
+        if config.conv:
+            self.conv = Convolution(config.d, config.conv)
         self.norm1 = NORM[config.norm](config.d)
         self.norm2 = NORM[config.norm](config.d)
         self.fc1 = nn.Linear(config.d, config.d_ff)
@@ -289,6 +323,8 @@ class Block(nn.Module):
         """x [T, d], cut into documents: attention sees one document at a time."""
         results, clusterings = [], []
         for i, document in enumerate(x.split(lengths)):
+            if self.config.conv:
+                document = self.conv(document)
             result, clustering = self.attn(document, members[i] if members else None)
             results.append(result)
             clusterings.append(clustering)
@@ -322,7 +358,7 @@ class Model(nn.Module):
         self.tok = nn.Embedding(config.shape.vocab, m.d_emb)
         if m.positions == "learned":
             self.pos = nn.Embedding(rows, m.d_emb)
-        else:
+        elif m.positions == "sinusoidal":
             self.register_buffer("positions", sinusoidal(rows, m.d_emb), persistent=False)
         if m.pooling == "cls":
             self.cls = ClsToken(m.d_emb)
@@ -358,6 +394,8 @@ class Model(nn.Module):
         x = self.tok(tokens)
         if self.config.model.pooling == "cls":
             x = torch.cat([self.cls.weight[None], x])
+        if self.config.model.positions == "rope":
+            return x
         return x + self.position_rows[: len(x)]
 
     def pool(self, x: Tensor) -> Tensor:

@@ -62,6 +62,7 @@ typedef struct AttnCall {
     int N, d;
     const real *X;                     /* (N,d) */
     real *Y;                           /* (N,d) written; forward only */
+    const real *rope;                  /* ops/rope.h, for max_tokens; NULL: other positions */
     const real *base;                  /* (N,d) to which the output is added in Y; NULL: nothing */
     const real *dY;                    /* (N,d) backward only, as all gradients */
     real *dX;                          /* (N,d) written */

@@ -248,6 +248,7 @@ static void summary_finish(const CastState *v, const ClusterJob *j, int c) {
 
 static void pack_cluster(const CastState *v, AttendPack *p, int c) {
     real *const *qkv = v->rows.qkv;
+    p->rope = (Rope){v->call->rope, v->skips ? v->order : NULL};
     attend_pack_queries(p, qkv[ATTN_Q], cast_list(v, c), v->size[c]);
     attend_pack_keys(p, qkv[ATTN_K], qkv[ATTN_V], cast_list(v, c), v->size[c]);
 }
@@ -297,6 +298,7 @@ static void cluster_backward(const void *ctx, int c, Arena scratch) {
     attend_pack_backward(&j->pack, v->rows.dr);
     if (!v->s->intra) attend_no_gradients(&j->pack);
     for (int head = 0; head < v->s->shape.h; head++) members_backward(v, j, c, head);
+    attend_turn_back(&j->pack, v->s->summaries); /* summaries are of keys as they were */
     for (int head = 0; head < v->s->shape.h && v->s->summaries; head++)
         summary_backward(v, j, c, head);
 }

@@ -29,6 +29,7 @@ static void open(Exact *x, const AttnMech *m, const AttnShape *s, AttendBand ban
     real *const *qkv = x->rows.qkv;
     layout(x, m, s, c->memory, c->N, backward);
     x->pack.band = band;
+    x->pack.rope.table = c->rope;
     if (!backward || !s->keep) attn_project(c, &x->rows, c->X, c->N);
     attend_pack_queries(&x->pack, qkv[ATTN_Q], NULL, c->N);
     attend_pack_keys(&x->pack, qkv[ATTN_K], qkv[ATTN_V], NULL, c->N);
@@ -65,6 +66,7 @@ void exact_backward(const AttnMech *m, const AttnShape *s, AttendBand band, cons
     attn_output_backward(c, &x.rows, c->dY, c->N);
     attend_pack_backward(&x.pack, x.rows.dr);
     attn_each(c, s->h, backward_job, NULL, &x);
+    attend_turn_back(&x.pack, false);
     attend_unpack(&x.pack, x.rows.dqkv[ATTN_Q], x.rows.dqkv[ATTN_K], x.rows.dqkv[ATTN_V]);
     attn_project_backward(c, &x.rows, c->dX, false, c->X, c->N);
 }

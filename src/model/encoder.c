@@ -5,6 +5,7 @@
 #include "attention/layer.h"
 #include "core/log.h"
 #include "model/normalize.h"
+#include "ops/conv.h"
 #include "ops/dropout.h"
 #include "ops/embed.h"
 #include "ops/linear.h"
@@ -28,6 +29,7 @@ void encoder_layout(EncoderScratch *t, Arena *a, const Model *m) {
     for (int i = 0; i < 2; i++) t->narrow[i] = arena_reals(a, TILE * d);
     t->x = arena_reals(a, rows);
     t->dx = arena_reals(a, rows);
+    t->convolved = m->conf.conv ? arena_reals(a, rows) : NULL;
     t->dy = m->conf.dropout > 0 ? arena_reals(a, rows) : NULL;
     t->embedding = doc_keeps_embedding(m) ? NULL : arena_reals(a, rows);
     t->attn = arena_part(a, attn.scratch.used);
@@ -85,36 +87,40 @@ static void drop(const Pass *p, const Doc *doc, int site, int layer, real *x, in
 
 /* ---- embedding ---- */
 
-static const real *positions(const Pass *p) {
-    return p->m->conf.positions == POS_LEARNED ? p->w + p->m->pos : p->m->sinusoid;
+/* From token r0 on: (N - r0, d_emb); NULL: not added to tokens. */
+static const real *positions(const Pass *p, int r0) {
+    const size_t at = (size_t)r0 * (size_t)p->m->conf.d_emb;
+    const int kind = p->m->conf.positions;
+    return kind == POS_ROPE ? NULL : (kind == POS_LEARNED ? p->w + p->m->pos : p->m->sinusoid) + at;
 }
 
 static void embed_tile(const Pass *p, const Doc *doc, real *x, int r0, int n) {
     const Model *m = p->m;
     const int D = m->conf.d_emb, cls = m->conf.pooling == POOL_CLS, first = cls && r0 == 0;
-    const real *pos = positions(p) + (size_t)r0 * (size_t)D;
-    for (int j = 0; j < D && first; j++) x[j] = p->w[m->cls + (size_t)j] + pos[j];
-    embed_forward(x + first * D, doc->ids + r0 - cls + first, p->w + m->tok, pos + first * D,
-                  n - first, D);
+    const real *pos = positions(p, r0);
+    if (first) embed_forward(x, &(int){0}, p->w + m->cls, pos, 1, D);
+    embed_forward(x + first * D, doc->ids + r0 - cls + first, p->w + m->tok,
+                  pos ? pos + first * D : NULL, n - first, D);
     drop(p, doc, SITE_EMBEDDING, 0, x, r0, n, D);
 }
 
 /* From the folded tables (model/fold.h): rows of width d. */
 static void folded_forward(const Pass *p, const Doc *doc) {
+    const Fold *f = p->fold;
     const int d = p->m->conf.d, cls = p->m->conf.pooling == POOL_CLS;
     real *out = doc->stream[0];
-    for (int j = 0; j < d && cls; j++) out[j] = p->fold->cls[j] + p->fold->pos[j];
-    embed_forward(out + cls * d, doc->ids, p->fold->tok, p->fold->pos + cls * d, doc->N - cls, d);
+    if (cls) embed_forward(out, &(int){0}, f->cls, f->pos, 1, d);
+    embed_forward(out + cls * d, doc->ids, f->tok, f->pos ? f->pos + cls * d : NULL, doc->N - cls,
+                  d);
 }
 
 static void folded_backward(const Pass *p, const Doc *doc, const real *grad, real *dw) {
     const Fold *f = p->fold;
     const int d = p->m->conf.d, cls = p->m->conf.pooling == POOL_CLS;
-    for (int j = 0; j < d && cls; j++) {
-        dw[f->dcls + (size_t)j] += grad[j];
-        dw[f->dpos + (size_t)j] += grad[j];
-    }
-    embed_backward(dw + f->dtok, dw + f->dpos + cls * d, grad + cls * d, doc->ids, doc->N - cls, d);
+    real *dpos = f->pos ? dw + f->dpos : NULL;
+    if (cls) embed_backward(dw + f->dcls, dpos, grad, &(int){0}, 1, d);
+    embed_backward(dw + f->dtok, dpos ? dpos + cls * d : NULL, grad + cls * d, doc->ids,
+                   doc->N - cls, d);
 }
 
 static void embedding_forward(const Pass *p, const Doc *doc, EncoderScratch *t) {
@@ -162,10 +168,7 @@ static void embedding_backward(const Pass *p, const Doc *doc, EncoderScratch *t,
         drop(p, doc, SITE_EMBEDDING, 0, dx, r0, n, D);
         real *dpos = m->conf.positions == POS_LEARNED ? dw + m->pos + (size_t)r0 * (size_t)D : NULL;
         const int first = cls && r0 == 0;
-        for (int j = 0; j < D && first; j++) {
-            dw[m->cls + (size_t)j] += dx[j];
-            if (dpos) dpos[j] += dx[j];
-        }
+        if (first) embed_backward(dw + m->cls, dpos, dx, &(int){0}, 1, D);
         embed_backward(dw + m->tok, dpos ? dpos + first * D : NULL, dx + first * D,
                        doc->ids + r0 - cls + first, n - first, D);
     }
@@ -208,6 +211,7 @@ static AttnCall attention_call(const Pass *p, const Doc *doc, const EncoderScrat
                   .w = p->w,
                   .dw = dw,
                   .own = at->own,
+                  .rope = p->m->rope,
                   .memory = {doc->blocks[layer].attn, t->attn, t->job},
                   .trace = doc->trace ? &doc->trace[layer] : NULL,
                   .meter = doc->meter};
@@ -235,14 +239,36 @@ static const real *attention_input(NormRows *norm, const Pass *p, const Doc *doc
     return segment == 0 ? doc->stream[0] : t->x;
 }
 
+/* What the mechanism reads, from that. */
+static const real *convolve(const Pass *p, const Doc *doc, const EncoderScratch *t, int layer,
+                            const real *x) {
+    const Model *m = p->m;
+    if (!m->conf.conv) return x;
+    conv_forward(t->convolved, x, p->wt + m->blocks[layer].conv, m->conf.conv, doc->N, m->conf.d);
+    return t->convolved;
+}
+
+/* From t->dx, of what the mechanism read, to t->dx of the input of attention x. */
+static void convolve_backward(const Pass *p, const Doc *doc, EncoderScratch *t, int layer,
+                              const real *x, real *dw) {
+    const Model *m = p->m;
+    const size_t at = m->blocks[layer].conv;
+    real *dx = t->convolved;
+    if (!m->conf.conv) return;
+    conv_backward_weight(dw + at, t->dx, x, m->conf.conv, doc->N, m->conf.d);
+    conv_backward_input(dx, t->dx, p->wt + at, m->conf.conv, doc->N, m->conf.d);
+    t->convolved = t->dx, t->dx = dx;
+}
+
 static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, int layer) {
     const Model *m = p->m;
     const int d = m->conf.d;
     AttnCall c = attention_call(p, doc, t, layer, NULL);
-    c.X = attention_input(norm_forward, p, doc, t, segment);
+    const real *x = attention_input(norm_forward, p, doc, t, segment);
+    c.X = convolve(p, doc, t, layer, x);
     c.Y = output_of(m, doc, segment);
     if (c.trace) c.trace->digest = 0;
-    const real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : c.X;
+    const real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : x;
     if (p->dropout <= 0) c.base = residual; /* dropout comes between */
     run_mechanism(m, m->mech->forward, &c);
     FOR_TILES (r0, n, c.base ? 0 : doc->N) {
@@ -299,7 +325,8 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
     const Model *m = p->m;
     const int d = m->conf.d, N = doc->N;
     AttnCall c = attention_call(p, doc, t, layer, dw);
-    c.X = attention_input(norm_again, p, doc, t, segment);
+    const real *x = attention_input(norm_again, p, doc, t, segment);
+    c.X = convolve(p, doc, t, layer, x);
     c.dY = doc->grad;
     c.dX = t->dx;
     if (p->dropout > 0) {
@@ -307,6 +334,7 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
         drop(p, doc, SITE_ATTENTION, layer, t->dy, 0, N, d);
     }
     run_mechanism(m, m->mech->backward, &c);
+    convolve_backward(p, doc, t, layer, x, dw);
     FOR_TILES (r0, n, N) input_backward(p, doc, t, segment, r0, n, dw);
 }
 

@@ -8,6 +8,7 @@
 /* A thread's scratch. */
 typedef struct EncoderScratch {
     real *x, *dx;    /* (N,d) a sublayer's input, and its gradient */
+    real *convolved; /* (N,d) what attention reads, with a convolution before it */
     real *dy;        /* (N,d) the gradient of attention's output, where dropout changes it */
     real *embedding; /* (N,d) of documents that do not keep theirs */
     real *wide[2], *narrow[2]; /* tiles: of the widest layer, of width d */

@@ -6,12 +6,13 @@
 enum { ROWS = 256, COLUMNS = 16 };
 
 bool fold_applies(const Model *m) {
-    return m->conf.d < m->conf.d_emb && m->conf.positions == POS_LEARNED && m->conf.dropout <= 0;
+    return m->conf.d < m->conf.d_emb && m->conf.positions != POS_SINUSOIDAL && m->conf.dropout <= 0;
 }
 
 void fold_layout(Fold *f, Arena *a, const Model *m) {
     const size_t d = (size_t)m->conf.d;
-    const size_t V = (size_t)m->task.vocab, T = (size_t)m->max_tokens;
+    const bool learned = m->conf.positions == POS_LEARNED;
+    const size_t V = (size_t)m->task.vocab, T = learned ? (size_t)m->max_tokens : 0;
     f->on = fold_applies(m);
     if (!f->on) return;
     f->from = (m->embedding_reals - (V + T + 1) * d) / 16 * 16;
@@ -19,7 +20,7 @@ void fold_layout(Fold *f, Arena *a, const Model *m) {
     f->dpos = f->dtok + V * d;
     f->dcls = f->dpos + T * d;
     f->tok = arena_reals(a, V * d);
-    f->pos = arena_reals(a, T * d);
+    f->pos = learned ? arena_reals(a, T * d) : NULL;
     if (m->conf.pooling == POOL_CLS) f->cls = arena_reals(a, d);
 }
 
@@ -33,10 +34,12 @@ typedef struct Table {
 } Table;
 
 static int tables(Table *t, const Fold *f, const Model *m) {
-    t[0] = (Table){m->tok, f->dtok, m->task.vocab, f->tok, false};
-    t[1] = (Table){m->pos, f->dpos, m->max_tokens, f->pos, true};
-    t[2] = (Table){m->cls, f->dcls, 1, f->cls, false};
-    return m->conf.pooling == POOL_CLS ? 3 : 2;
+    const bool learned = m->conf.positions == POS_LEARNED;
+    int n = 0;
+    t[n++] = (Table){m->tok, f->dtok, m->task.vocab, f->tok, !learned};
+    if (learned) t[n++] = (Table){m->pos, f->dpos, m->max_tokens, f->pos, true};
+    if (m->conf.pooling == POOL_CLS) t[n++] = (Table){m->cls, f->dcls, 1, f->cls, !learned};
+    return n;
 }
 
 typedef struct Job {

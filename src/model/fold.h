@@ -3,7 +3,7 @@
  * update, a token's embedding is a sum of two rows of width d, and the gradients of these rows go
  * through W once a batch. The same function and gradients, at a few percent of the products. Not
  * with dropout, which comes between sum and projection, nor where there is nothing to gain (d >=
- * d_emb) or no table (sinusoidal positions). */
+ * d_emb) or positions are sinusoidal, whose table does not train. */
 #ifndef MODEL_FOLD_H
 #define MODEL_FOLD_H
 
@@ -11,7 +11,8 @@
 
 typedef struct Fold {
     bool on;
-    real *tok, *pos, *cls; /* (vocab,d), (max_tokens,d), (d): projected, the bias in pos */
+    real *tok, *pos, *cls; /* (vocab,d), (max_tokens,d), (d): projected, the bias in pos; with
+                              rotary positions pos is NULL and the bias in the others */
     /* Where a batch sums their gradients: within the embedding's part of a vector of gradients,
      * which they do not fill; what comes before `from` (0 where not folded) stays unused. */
     size_t from, dtok, dpos, dcls;

@@ -6,6 +6,7 @@
 
 #include "core/mem.h"
 #include "ops/embed.h"
+#include "ops/rope.h"
 
 #define AT(field) offsetof(ModelConf, field)
 const ConfigKey model_keys[] = {
@@ -20,8 +21,10 @@ const ConfigKey model_keys[] = {
     {"norm", KEY_CHOICE, AT(norm), "\"layer\"", 0, 0, "layer scale batch", "normalisation"},
     {"pre_norm", KEY_BOOL, AT(pre_norm), "true", 0, 0, NULL,
      "norms before sublayers, and one at the end"},
-    {"positions", KEY_CHOICE, AT(positions), "\"learned\"", 0, 0, "learned sinusoidal",
-     "position embedding"},
+    {"positions", KEY_CHOICE, AT(positions), "\"learned\"", 0, 0, "learned sinusoidal rope",
+     "position embedding; rope: none, but queries and keys turned"},
+    {"conv", KEY_INT, AT(conv), "0", 0, 255, NULL,
+     "taps of a convolution over tokens before attention, odd; 0: none"},
     {"pooling", KEY_CHOICE, AT(pooling), "\"mean\"", 0, 0, POOLING_CHOICES,
      "from tokens to one vector"},
     {"dropout", KEY_REAL, AT(dropout), "0", 0, 0.95, NULL,
@@ -64,15 +67,23 @@ static bool read_mechanism(Model *m, const cJSON *json, const char *where, Err *
 
 /* A table that is computed, not learned, is made when the config is read: what needs gigabytes and
  * minutes is a misprint, and is refused before. */
-enum { SINUSOID_MAX = 1 << 26 };
+enum { TABLE_MAX = 1 << 26 };
 
 static bool check_positions(const Model *m, const char *where, Err *err) {
-    const int64_t reals = (int64_t)m->max_tokens * m->conf.d_emb;
-    if (m->conf.positions == POS_LEARNED || reals <= SINUSOID_MAX) return true;
-    return err_set(
-        err, EX_CONFIG,
-        "%s: sinusoidal positions need model.max_length x model.d_emb <= %d, got %d x %d", where,
-        SINUSOID_MAX, m->conf.max_length, m->conf.d_emb);
+    const bool rope = m->conf.positions == POS_ROPE;
+    const int width = rope ? 2 * m->e : m->conf.d_emb;
+    if (rope && m->e % 2)
+        return err_set(
+            err, EX_CONFIG,
+            "%s: positions \"rope\" turn pairs of columns: model.d / model.heads must be "
+            "even, got %d / %d = %d",
+            where, m->conf.d, m->conf.heads, m->e);
+    if (m->conf.positions == POS_LEARNED || (int64_t)m->max_tokens * width <= TABLE_MAX)
+        return true;
+    return err_set(err, EX_CONFIG, "%s: %s positions need model.max_length x %s <= %d, got %d x %d",
+                   where, rope ? "rotary" : "sinusoidal",
+                   rope ? "2 x model.d / model.heads" : "model.d_emb", TABLE_MAX,
+                   m->conf.max_length, width);
 }
 
 static bool configure(Model *m, const cJSON *json, const char *where, Err *err) {
@@ -84,6 +95,9 @@ static bool configure(Model *m, const cJSON *json, const char *where, Err *err) 
     if (c->max_length == 0) c->max_length = m->task.max_length;
     m->e = c->d / c->heads;
     m->max_tokens = c->max_length + (c->pooling == POOL_CLS);
+    if (c->conv && c->conv % 2 == 0)
+        return err_set(err, EX_CONFIG, "%s: key 'model.conv' must be odd, or 0 for none, got %d",
+                       where, c->conv);
     if (!check_positions(m, where, err)) return false;
     const cJSON *attention = cJSON_GetObjectItemCaseSensitive(json, "attention");
     if (attention && !cJSON_IsObject(attention))
@@ -154,6 +168,12 @@ static LinearAt add_linear(Model *m, const char *prefix, const char *name, int o
 static void add_attention(Model *m, BlockAt *b, const char *prefix) {
     const int d = m->conf.d;
     char attn[48];
+    const ParamSpec conv = {"conv.weight",
+                            2,
+                            {d, m->conf.conv},
+                            {INIT_CONST, 0},
+                            PARAM_TRAINED | PARAM_DECAYED | PARAM_MATRIX};
+    if (m->conf.conv) b->conv = params_add(&m->params, prefix, &conv);
     snprintf(attn, sizeof attn, "%sattn.", prefix);
     for (int i = 0; i < ATTN_PROJECTIONS; i++)
         if (m->mech->projections & ATTN_HAS(i))
@@ -189,9 +209,18 @@ static void add_embedding(Model *m) {
     if (m->conf.positions == POS_LEARNED) m->pos = params_add(&m->params, "", &pos);
     if (m->conf.pooling == POOL_CLS) m->cls = params_add(&m->params, "", &cls);
     if (D != m->conf.d) m->proj = params_add_linear(&m->params, "proj.", m->conf.d, D);
-    if (m->conf.positions == POS_LEARNED) return;
-    m->sinusoid = mem_alloc((size_t)m->max_tokens * (size_t)D, sizeof(real));
-    embed_sinusoidal(m->sinusoid, m->max_tokens, D);
+}
+
+static void compute_positions(Model *m) {
+    const size_t T = (size_t)m->max_tokens, D = (size_t)m->conf.d_emb;
+    if (m->conf.positions == POS_SINUSOIDAL) {
+        m->sinusoid = mem_alloc(T * D, sizeof(real));
+        embed_sinusoidal(m->sinusoid, m->max_tokens, m->conf.d_emb);
+    }
+    if (m->conf.positions == POS_ROPE) {
+        m->rope = mem_alloc(rope_reals(m->max_tokens, m->e), sizeof(real));
+        rope_table(m->rope, m->max_tokens, m->e);
+    }
 }
 
 static void register_all(Model *m) {
@@ -217,6 +246,7 @@ bool model_open(Model *m, const cJSON *json, const ModelTask *task, const char *
         return false;
     }
     register_all(m);
+    compute_positions(m);
     return true;
 }
 
@@ -228,6 +258,7 @@ void model_close(Model *m) {
     mem_free(m->norms);
     mem_free(m->segment_at);
     mem_free(m->sinusoid);
+    mem_free(m->rope);
     *m = (Model){0};
 }
 
@@ -251,7 +282,7 @@ double model_flops(const Model *m, int length) {
     double n = N, d = m->conf.d, proj = m->conf.d_emb == m->conf.d ? 0 : 2 * n * m->conf.d_emb * d;
     double block =
         2 * n * d * (model_projections(m) * d + 2.0 * m->conf.d_ff) + m->mech->flops(m->attn, N);
-    return proj + m->conf.depth * block;
+    return proj + m->conf.depth * (block + 2 * n * d * m->conf.conv);
 }
 
 double model_head_flops(const Model *m) {

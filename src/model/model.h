@@ -17,10 +17,10 @@
 #include "ops/pool.h"
 
 typedef enum NormKind { NORM_LAYER, NORM_SCALE, NORM_BATCH } NormKind;
-typedef enum Positions { POS_LEARNED, POS_SINUSOIDAL } Positions;
+typedef enum Positions { POS_LEARNED, POS_SINUSOIDAL, POS_ROPE } Positions;
 
 typedef struct ModelConf {
-    int depth, heads, d, d_ff, d_emb, max_length, norm, positions, pooling;
+    int depth, heads, d, d_ff, d_emb, max_length, norm, positions, pooling, conv;
     bool pre_norm;
     double dropout;
 } ModelConf;
@@ -39,6 +39,7 @@ typedef struct NormAt {
 
 typedef struct BlockAt {
     LinearAt attn[ATTN_PROJECTIONS], fc1, fc2;
+    size_t conv; /* before attention, where there is one */
     size_t *own; /* (Model.own) the mechanism's */
 } BlockAt;
 
@@ -57,7 +58,8 @@ typedef struct Model {
     NormAt *norms;
     int nnorms, nsegments;
     size_t *segment_at; /* (nsegments + 1) where a segment's parameters start */
-    real *sinusoid;     /* (max_tokens,d_emb) where positions are not learned */
+    real *sinusoid;     /* (max_tokens,d_emb) of sinusoidal positions */
+    real *rope;         /* ops/rope.h, for max_tokens, of rotary ones */
 } Model;
 
 /* Reads object `json` ("model": its keys and "attention"), checks across keys, registers all

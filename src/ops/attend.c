@@ -80,6 +80,7 @@ void attend_pack_queries(AttendPack *p, const real *q, const int *queries, int n
     p->np = padded(n);
     p->queries = queries;
     gather(p->q, q, queries, inv_tau(p), n, p->d);
+    rope_turn(&p->rope, p->q, queries, n, p->d / p->e, p->e);
 }
 
 void attend_pack_keys(AttendPack *p, const real *k, const real *v, const int *keys, int m) {
@@ -87,6 +88,7 @@ void attend_pack_keys(AttendPack *p, const real *k, const real *v, const int *ke
     p->mp = padded(m);
     p->keys = keys;
     gather(p->k, k, keys, 1, m, p->d);
+    rope_turn(&p->rope, p->k, keys, m, p->d / p->e, p->e);
     gather(p->v, v, keys, 1, m, p->d);
     transpose(p->kt, p->mp, p->k, p->d, p->mp, p->d);
 }
@@ -100,6 +102,13 @@ void attend_no_gradients(const AttendPack *p) {
     memset(p->dq, 0, (size_t)p->np * (size_t)p->d * sizeof *p->dq);
     memset(p->dk, 0, (size_t)p->mp * (size_t)p->d * sizeof *p->dk);
     memset(p->dv, 0, (size_t)p->mp * (size_t)p->d * sizeof *p->dv);
+}
+
+void attend_turn_back(const AttendPack *p, bool keys) {
+    const int h = p->d / p->e;
+    rope_turn_back(&p->rope, p->dq, p->queries, p->n, h, p->e);
+    rope_turn_back(&p->rope, p->dk, p->keys, p->m, h, p->e);
+    if (keys) rope_turn_back(&p->rope, p->k, p->keys, p->m, h, p->e);
 }
 
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv) {

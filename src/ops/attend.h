@@ -11,6 +11,7 @@
 
 #include "core/mem.h"
 #include "ops/attnfn.h"
+#include "ops/rope.h"
 
 /* Which keys a query sees: of query i, its place in the pack, keys i + first to i + last, where
  * there are such. Another key's weight is exactly 0, and tiles of keys that no query of a tile sees
@@ -29,6 +30,7 @@ typedef struct AttendPack {
     int d, e;                  /* width of all heads, of one */
     const int *queries, *keys; /* the rows that were packed; NULL: from 0 on */
     AttendBand band;
+    Rope rope;     /* of the rows' tokens */
     real *q;       /* (np,d) */
     real *o;       /* (np,d) the caller's: forward writes it, backward reads it */
     real *k, *v;   /* (mp,d) */
@@ -47,19 +49,22 @@ typedef struct AttendTiles {
 /* Rows of a pack of n. */
 static inline size_t attend_padded(int n) { return ((size_t)n + 15) / 16 * 16; }
 
-/* Takes the buffers, but o, for up to n queries and m keys. Until p->band is set all are seen. */
+/* Takes the buffers, but o, for up to n queries and m keys. Until p->band is set all are seen, and
+ * until p->rope is nothing turns. */
 void attend_layout(AttendPack *p, Arena *a, int n, int m, int d, int e, bool backward);
 /* whole_rows: the backward pass has no o (see below). */
 void attend_layout_tiles(AttendTiles *t, Arena *a, int m, bool backward, bool whole_rows);
 
 /* Packs rows queries[0..n-1] of q and keys[0..m-1] of k and v (row stride d; no list: from row 0
- * on), q scaled by 1/sqrt(e). */
+ * on), q scaled by 1/sqrt(e); q and k are turned by p->rope. */
 void attend_pack_queries(AttendPack *p, const real *q, const int *queries, int n);
 void attend_pack_keys(AttendPack *p, const real *k, const real *v, const int *keys, int m);
 /* And for the backward pass the queries' go. */
 void attend_pack_backward(AttendPack *p, const real *go);
 /* Sets dq, dk, dv to 0, where attend_backward is not called. */
 void attend_no_gradients(const AttendPack *p);
+/* Turns dq and dk back; with `keys` also k itself. */
+void attend_turn_back(const AttendPack *p, bool keys);
 /* Adds dq / sqrt(e), dk and dv to the rows that they came from. */
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv);
 

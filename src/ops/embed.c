@@ -3,12 +3,16 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "ops/vec.h"
+
 void embed_forward(real *restrict y, const int *ids, const real *restrict tok,
                    const real *restrict pos, int rows, int d) {
-    for (int r = 0; r < rows; r++) {
-        const real *t = tok + (size_t)ids[r] * (size_t)d, *p = pos + (size_t)r * (size_t)d;
-#pragma omp simd
-        for (int j = 0; j < d; j++) y[(size_t)r * (size_t)d + (size_t)j] = t[j] + p[j];
+    for (int r = 0; r < rows; r++, y += d) {
+        const real *t = tok + (size_t)ids[r] * (size_t)d;
+        if (pos)
+            vec_add(y, t, pos + (size_t)r * (size_t)d, d);
+        else
+            vec_copy(y, t, d);
     }
 }
 

@@ -4,7 +4,8 @@
 
 #include "core/real.h"
 
-/* y (R,d) = tok[ids[r]] + pos[r]; pos (R,d) is the table from the first of these rows on. */
+/* y (R,d) = tok[ids[r]] + pos[r]; pos (R,d) is the table from the first of these rows on; NULL: no
+ * positions. */
 void embed_forward(real *y, const int *ids, const real *tok, const real *pos, int R, int d);
 
 /* dtok[ids[r]] += dy[r], dpos[r] += dy[r]; dpos NULL: positions are not learned. */

@@ -77,6 +77,17 @@ static inline void vec_add_scaled(real *to, const real *from, real scale, int le
     vec_store(to, vec_load(to, left) + scale * vec_load(from, left), left);
 }
 
+/* x1 x0 x3 x2 ... */
+static inline Vec vec_swap_pairs(Vec x) {
+#if VEC_BYTES == 64 && !defined(REAL_DOUBLE)
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+#elif VEC_BYTES == 64 || !defined(REAL_DOUBLE)
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6);
+#else
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2);
+#endif
+}
+
 /* For rows, which are short: a call of memcpy for each takes longer. */
 static inline void vec_copy(real *to, const real *from, int n) {
     EACH_VEC(i, left, n, vec_store(to + i, vec_load(from + i, left), left));

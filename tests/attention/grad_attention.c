@@ -105,7 +105,9 @@ static bool check_shape(const AttnMech *m, int variant, int index) {
         Attention o = {.called = false};
         GradCase c;
         sublayer_open(&o.layer, m, self, s.N, &d);
-        grad_open(&c, d, "%s, N %d, h %d, e %d", text, s.N, s.h, s.e);
+        const bool rope = s.e % 2 == 0 && draw_int(&d, 0, 2);
+        if (rope) sublayer_turn(&o.layer);
+        grad_open(&c, d, "%s, N %d, h %d, e %d%s", text, s.N, s.h, s.e, rope ? ", rope" : "");
         open_case(&o, &c);
         const bool done = grad_check(&c, forward, backward, &o);
         grad_close(&c);

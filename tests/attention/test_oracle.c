@@ -44,6 +44,21 @@ static double *input(const Sublayer *s) {
     return x;
 }
 
+/* Queries or keys as they multiply each other: pairs of columns turned, where positions are rotary.
+ */
+static double *turned(const Sublayer *s, const double *x) {
+    const int N = s->N, d = s->d, e = ((const AttnShape *)s->self)->e;
+    double *y = doubles((size_t)(N * d));
+    memcpy(y, x, (size_t)(N * d) * sizeof *y);
+    for (int n = 0; n < N && s->rope; n++)
+        for (int j = 0; j < d; j += 2) {
+            const double angle = n * pow(10000, -(j % e) / (double)e), *in = x + n * d + j;
+            y[n * d + j] = in[0] * cos(angle) - in[1] * sin(angle);
+            y[n * d + j + 1] = in[0] * sin(angle) + in[1] * cos(angle);
+        }
+    return y;
+}
+
 static double dot(const double *a, const double *b, int n) {
     double sum = 0;
     for (int i = 0; i < n; i++) sum += a[i] * b[i];
@@ -64,8 +79,9 @@ static double laplace(double x) { return erfc((sqrt(0.5) - x) * sqrt(2 * acos(-1
 static void exact(const Sublayer *s, double *R) {
     const AttnShape *shape = s->self;
     const int N = s->N, d = s->d, e = shape->e;
-    double *x = input(s), *q = projected(s, x, ATTN_Q), *k = projected(s, x, ATTN_K),
-           *v = projected(s, x, ATTN_V), *p = doubles((size_t)N);
+    double *x = input(s), *q0 = projected(s, x, ATTN_Q), *k0 = projected(s, x, ATTN_K),
+           *q = turned(s, q0), *k = turned(s, k0), *v = projected(s, x, ATTN_V),
+           *p = doubles((size_t)N);
     for (int n = 0; n < N; n++)
         for (int at = 0; at < d; at += e) {
             for (int j = 0; j < N; j++) p[j] = dot(q + n * d + at, k + j * d + at, e) / sqrt(e);
@@ -73,7 +89,7 @@ static void exact(const Sublayer *s, double *R) {
             for (int j = 0; j < N; j++)
                 for (int i = 0; i < e; i++) R[n * d + at + i] += p[j] * v[j * d + at + i];
         }
-    free(x), free(q), free(k), free(v), free(p);
+    free(x), free(q0), free(k0), free(q), free(k), free(v), free(p);
 }
 
 /* ---- CAST, docs/method.md, steps 1 to 8, at the clusters that it reports ---- */
@@ -82,6 +98,7 @@ typedef struct CastOracle {
     const Cast *s;
     int N, d, C, slots, *clusters;
     double *x, *q, *k, *v, *phi;
+    double *turned_q, *turned_k; /* what multiplies each other */
     const real *S;
 } CastOracle;
 
@@ -126,7 +143,7 @@ static void add_cluster(const CastOracle *o, const double *mix, int c, int head,
         for (int j = 0; j < e; j++) summary[j] += p[i] * o->v[list[i] * d + at + j];
     for (int i = 0; i < m && o->s->intra; i++) {
         for (int j = 0; j < m; j++)
-            p[j] = dot(o->q + list[i] * d + at, o->k + list[j] * d + at, e) / tau;
+            p[j] = dot(o->turned_q + list[i] * d + at, o->turned_k + list[j] * d + at, e) / tau;
         apply(o, p, m);
         for (int j = 0; j < m; j++)
             for (int x = 0; x < e; x++)
@@ -145,6 +162,7 @@ static void cast(const Sublayer *s, double *R) {
     o.x = input(s), o.S = sublayer_own(s, SURROGATE), o.phi = doubles((size_t)o.N);
     o.q = projected(s, o.x, ATTN_Q), o.k = projected(s, o.x, ATTN_K);
     o.v = projected(s, o.x, ATTN_V);
+    o.turned_q = turned(s, o.q), o.turned_k = turned(s, o.k);
     for (int n = 0; n < o.N; n++) {
         o.phi[n] = (double)*sublayer_own(s, PHI_BIAS);
         for (int i = 0; i < o.d; i++)
@@ -160,6 +178,7 @@ static void cast(const Sublayer *s, double *R) {
         }
         for (int c = 0; c < o.C; c++) add_cluster(&o, mix, c, head, R);
     }
+    free(o.turned_q), free(o.turned_k);
     free(o.x), free(o.q), free(o.k), free(o.v), free(o.phi), free(mix);
 }
 
@@ -192,7 +211,7 @@ static void compare(const Sublayer *s, const char *what) {
 }
 
 /* False: the mechanism refuses the variant. */
-static bool check(const AttnMech *m, int variant, int N, int h, int e, MechSizes sizes) {
+static bool check(const AttnMech *m, int variant, int N, int h, int e, MechSizes sizes, bool rope) {
     const AttnShape shape = {h * e, h, e, N + 4, N + 3, N % 2};
     char text[MECH_TEXT];
     Err err;
@@ -203,6 +222,7 @@ static bool check(const AttnMech *m, int variant, int N, int h, int e, MechSizes
     Draws d = draws_open("oracle", (uint64_t)(variant * 1000 + N));
     Sublayer s;
     sublayer_open(&s, m, self, N, &d);
+    if (rope) sublayer_turn(&s);
     if (m->clusters) m->clusters(self, &C, &k);
     s.trace.clusters = C ? must(malloc((size_t)(C * k) * sizeof(int))) : NULL;
     sublayer_forward(&s);
@@ -225,7 +245,8 @@ static void every_mechanism_is_its_definition(void **state) {
                 const int N = lengths[n];
                 /* its numbers: small ones, and as many as there are tokens */
                 const MechSizes sizes = {n % 2 ? 1 + n % 6 : N, 1 + N / 3};
-                variants += check(attn_table[i], v, N, 1 + n % 3, 1 + n % 5, sizes);
+                variants += check(attn_table[i], v, N, 1 + n % 3, 1 + n % 5, sizes, false);
+                variants += check(attn_table[i], v, N, 1 + n % 3, 2 + n % 3 * 2, sizes, true);
             }
         assert_true(variants > 0);
     }

@@ -69,13 +69,13 @@ static void open_inputs(Whole *o, GradCase *c) {
 }
 
 static void check(TinyConf conf, uint64_t seed, int lanes) {
+    char text[1024];
+    tiny_print(&conf, text);
     for (int try = 0; try < TRIES; try++) {
         Draws d = draws_open("model", seed * TRIES + (uint64_t)try);
         Whole o = {.called = false};
         GradCase c;
         Err err;
-        char text[1024];
-        tiny_print(&conf, text);
         tiny_open(&o.tiny, conf, d);
         grad_open(&c, d, "%.240s", text);
         o.c = &c;
@@ -90,32 +90,38 @@ static void check(TinyConf conf, uint64_t seed, int lanes) {
         tiny_close(&o.tiny);
         if (done) return;
     }
-    fail_msg("no choices far from others in %d draws", TRIES);
+    fail_msg("%s: no choices far from others in %d draws", text, TRIES);
 }
 
 /* ---- the models ---- */
 
 static const char *const norms[] = {"layer", "scale", "batch"};
+static const char *const positions[] = {"learned", "sinusoidal", "rope"};
 
 /* Widths 1 and 2 are left to a case of their own: a layer norm over so few features, or a batch
  * norm over as few tokens, is so steep where they are nearly equal that no finite difference holds
  * 1e-6. */
 static void draw_sizes(TinyConf *c, Draws *d) {
     static const int widths[][2] = {{1, 3}, {2, 4}, {3, 3}, {2, 6}, {1, 5}}; /* heads, d */
-    const int *width = widths[draw_int(d, 0, 4)];
+    static const int even[][2] = {{2, 4}, {1, 4}, {3, 6}, {1, 6}, {1, 4}};   /* heads of these */
+    const bool rope = !strcmp(c->positions, "rope");
+    const int *width = (rope ? even : widths)[draw_int(d, 0, 4)];
     c->heads = width[0], c->d = width[1];
     c->d_emb = draw_int(d, 0, 1) ? c->d : draw_int(d, 1, 9);
     c->depth = draw_int(d, 1, 2), c->d_ff = draw_int(d, 1, 6);
     c->max_length = draw_int(d, 5, 8), c->B = draw_int(d, 1, 3);
-    c->vocab = draw_int(d, 1, 4), c->classes = draw_int(d, 2, 4);
+    c->vocab = draw_int(d, rope ? 3 : 1, 4), c->classes = draw_int(d, 2, 4);
     c->dropout = draw_int(d, 0, 2) ? 0 : 0.3;
+    const int taps = 1 + 2 * draw_int(d, 0, 3);
+    if (c->d > 3 && draw_int(d, 0, 1))
+        c->conv = taps; /* of three features layer norm is too steep */
 }
 
-/* Norms x pre/post x one document or two x mean/cls x positions: 48 models, twice with the variants
+/* Norms x pre/post x one document or two x mean/cls x positions: 72 models, twice with the variants
  * of a mechanism in turn, at sizes that leave some tokens out of its clusters or none. */
 static void all_models(const AttnMech *m) {
     const AttnShape any = {4, 2, 2, 9, 8, true};
-    const int models = mech_variants(m) > 1 ? 96 : 48;
+    const int models = mech_variants(m) > 1 ? 144 : 72;
     for (int i = 0, variant = 0; i < models; variant++) {
         char attention[MECH_TEXT];
         Err err;
@@ -127,7 +133,7 @@ static void all_models(const AttnMech *m) {
         TinyConf c = {.attention = attention, .norm = norms[i % 3], .post_norm = i / 3 % 2};
         c.per_example = 1 + i / 6 % 2;
         c.pooling = i / 12 % 2 ? "cls" : "mean";
-        c.positions = i / 24 % 2 ? "sinusoidal" : "learned";
+        c.positions = positions[i / 24 % 3];
         draw_sizes(&c, &d);
         check(c, (uint64_t)i, draw_int(&d, 1, 4));
         i++;

@@ -1,0 +1,18 @@
+/* A short convolution over tokens, beside the identity: each column has taps of its own
+ * (depthwise), centred, zeros beyond the ends (arXiv:2501.14850).
+ *   y_n = x_n + sum_t w[:,t] x_(n + t - (taps - 1) / 2) */
+#ifndef OPS_CONV_H
+#define OPS_CONV_H
+
+#include "core/real.h"
+
+/* y (N,d) is written; x (N,d); wt (taps,d), transposed; taps is odd. */
+void conv_forward(real *y, const real *x, const real *wt, int taps, int N, int d);
+
+/* dx (N,d) is written. */
+void conv_backward_input(real *dx, const real *dy, const real *wt, int taps, int N, int d);
+
+/* Adds to dw (d,taps): dw[j,t] += sum_n dy[n,j] x[n + t - (taps - 1) / 2, j]. */
+void conv_backward_weight(real *dw, const real *dy, const real *x, int taps, int N, int d);
+
+#endif
