@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "ops/embed.h"
+
 static void set_int(int *x, int fallback) {
     if (!*x) *x = fallback;
 }
@@ -47,6 +49,19 @@ static void draw_samples(Tiny *t, const TinyConf *c, Draws *d) {
     }
 }
 
+/* The first token of each document, and of the others about that share. */
+static void mask(Tiny *t, const TinyConf *c, Draws *d) {
+    const size_t all = (size_t)(c->B * c->per_example * c->max_length);
+    t->targets = mem_alloc(all, sizeof *t->targets);
+    memcpy(t->targets, t->ids, all * sizeof *t->ids);
+    for (size_t i = 0; i < all; i++)
+        if (i % (size_t)c->max_length == 0 || draw_int(d, 0, 99) < 100 * c->masked)
+            t->ids[i] = EMBED_MASKED;
+    for (int i = 0; i < c->B * c->per_example; i++)
+        t->samples[i / c->per_example].targets[i % c->per_example] =
+            t->targets + (size_t)i * (size_t)c->max_length;
+}
+
 /* Initial values and noise, so that biases and norms matter. */
 static void draw_weights(Tiny *t, Draws *d) {
     const Params *p = &t->m.params;
@@ -69,22 +84,26 @@ void tiny_open(Tiny *t, TinyConf c, Draws d) {
     tiny_print(&c, text);
     cJSON *json = cJSON_Parse(text);
     if (!json) fail_msg("not JSON: %s", text);
-    const ModelTask task = {c.vocab, c.classes, c.per_example, c.max_length};
+    const ModelTask task = {c.vocab,      c.classes, c.per_example,
+                            c.max_length, c.masked,  c.masked > 0};
     if (!model_open(&t->m, json, &task, "test", &err)) fail_msg("%s", err.text);
     cJSON_Delete(json);
     draw_samples(t, &c, &d);
+    if (c.masked > 0) mask(t, &c, &d);
     draw_weights(t, &d);
     traces_open(&t->traces, &t->m, t->B * c.per_example, t->m.max_tokens, false);
     const size_t B = (size_t)c.B;
     t->out.loss = mem_alloc(B, sizeof *t->out.loss);
     t->out.predicted = mem_alloc(B, sizeof *t->out.predicted);
     t->out.logits = mem_alloc(B * (size_t)c.classes, sizeof *t->out.logits);
+    if (c.masked > 0) mem_free(t->out.logits), t->out.logits = NULL;
 }
 
 void tiny_close(Tiny *t) {
     traces_close(&t->traces);
     model_close(&t->m);
-    mem_free(t->samples), mem_free(t->ids), mem_free(t->w), mem_free(t->grads);
+    mem_free(t->samples), mem_free(t->ids), mem_free(t->targets), mem_free(t->w),
+        mem_free(t->grads);
     mem_free(t->out.loss), mem_free(t->out.predicted), mem_free(t->out.logits);
 }
 

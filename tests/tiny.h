@@ -13,7 +13,7 @@ typedef struct TinyConf {
     const char *norm, *positions, *pooling;       /* layer, learned, mean */
     const char *attention;                        /* "type":"cast","clusters":3 */
     bool post_norm;
-    double dropout;
+    double dropout, masked; /* masked: the share of tokens to be guessed; 0: it classifies */
     int B, vocab, classes, per_example; /* 3, 5, 3, 1 */
 } TinyConf;
 
@@ -21,7 +21,7 @@ typedef struct Tiny {
     Model m;
     int B;
     Sample *samples;
-    int *ids;
+    int *ids, *targets;
     real *w, *grads; /* (total) grads are 0 */
     /* what an engine's step writes, if `out` and `traces` are passed on */
     Outcome out;

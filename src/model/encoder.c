@@ -98,8 +98,8 @@ static void embed_tile(const Pass *p, const Doc *doc, real *x, int r0, int n) {
     const Model *m = p->m;
     const int D = m->conf.d_emb, cls = m->conf.pooling == POOL_CLS, first = cls && r0 == 0;
     const real *pos = positions(p, r0);
-    if (first) embed_forward(x, &(int){0}, p->w + m->cls, pos, 1, D);
-    embed_forward(x + first * D, doc->ids + r0 - cls + first, p->w + m->tok,
+    if (first) embed_forward(x, &(int){0}, p->w + m->cls, NULL, pos, 1, D);
+    embed_forward(x + first * D, doc->ids + r0 - cls + first, p->w + m->tok, p->w + m->mask,
                   pos ? pos + first * D : NULL, n - first, D);
     drop(p, doc, SITE_EMBEDDING, 0, x, r0, n, D);
 }
@@ -109,18 +109,18 @@ static void folded_forward(const Pass *p, const Doc *doc) {
     const Fold *f = p->fold;
     const int d = p->m->conf.d, cls = p->m->conf.pooling == POOL_CLS;
     real *out = doc->stream[0];
-    if (cls) embed_forward(out, &(int){0}, f->cls, f->pos, 1, d);
-    embed_forward(out + cls * d, doc->ids, f->tok, f->pos ? f->pos + cls * d : NULL, doc->N - cls,
-                  d);
+    if (cls) embed_forward(out, &(int){0}, f->cls, NULL, f->pos, 1, d);
+    embed_forward(out + cls * d, doc->ids, f->tok, f->mask, f->pos ? f->pos + cls * d : NULL,
+                  doc->N - cls, d);
 }
 
 static void folded_backward(const Pass *p, const Doc *doc, const real *grad, real *dw) {
     const Fold *f = p->fold;
     const int d = p->m->conf.d, cls = p->m->conf.pooling == POOL_CLS;
     real *dpos = f->pos ? dw + f->dpos : NULL;
-    if (cls) embed_backward(dw + f->dcls, dpos, grad, &(int){0}, 1, d);
-    embed_backward(dw + f->dtok, dpos ? dpos + cls * d : NULL, grad + cls * d, doc->ids,
-                   doc->N - cls, d);
+    if (cls) embed_backward(dw + f->dcls, NULL, dpos, grad, &(int){0}, 1, d);
+    embed_backward(dw + f->dtok, dw + f->dmask, dpos ? dpos + cls * d : NULL, grad + cls * d,
+                   doc->ids, doc->N - cls, d);
 }
 
 static void embedding_forward(const Pass *p, const Doc *doc, EncoderScratch *t) {
@@ -168,8 +168,8 @@ static void embedding_backward(const Pass *p, const Doc *doc, EncoderScratch *t,
         drop(p, doc, SITE_EMBEDDING, 0, dx, r0, n, D);
         real *dpos = m->conf.positions == POS_LEARNED ? dw + m->pos + (size_t)r0 * (size_t)D : NULL;
         const int first = cls && r0 == 0;
-        if (first) embed_backward(dw + m->cls, dpos, dx, &(int){0}, 1, D);
-        embed_backward(dw + m->tok, dpos ? dpos + first * D : NULL, dx + first * D,
+        if (first) embed_backward(dw + m->cls, NULL, dpos, dx, &(int){0}, 1, D);
+        embed_backward(dw + m->tok, dw + m->mask, dpos ? dpos + first * D : NULL, dx + first * D,
                        doc->ids + r0 - cls + first, n - first, D);
     }
 }
@@ -363,7 +363,7 @@ static void pool_segment(const Pass *p, Doc *doc, EncoderScratch *t, int segment
     const int d = p->m->conf.d;
     FOR_TILES (r0, n, doc->N)
         sublayer_input(norm_forward, p, doc, segment, r0, n, rows(t->x, r0, d));
-    pool_forward(doc->z, t->x, (Pooling)p->m->conf.pooling, doc->N, d);
+    if (!p->m->task.masked) pool_forward(doc->z, t->x, (Pooling)p->m->conf.pooling, doc->N, d);
 }
 
 void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment) {
@@ -383,9 +383,13 @@ static void pool_segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, in
     const int d = p->m->conf.d;
     FOR_TILES (r0, n, doc->N) {
         real *grad = rows(doc->grad, r0, d), *dnorm = t->narrow[0];
+        if (p->m->task.masked)
+            memcpy(dnorm, grad, (size_t)(n * d) * sizeof *dnorm);
+        else
+            memset(dnorm, 0, (size_t)(n * d) * sizeof *dnorm);
         memset(grad, 0, (size_t)(n * d) * sizeof *grad);
-        memset(dnorm, 0, (size_t)(n * d) * sizeof *dnorm);
-        pool_backward(dnorm, doc->dz, (Pooling)p->m->conf.pooling, r0, n, doc->N, d);
+        if (!p->m->task.masked)
+            pool_backward(dnorm, doc->dz, (Pooling)p->m->conf.pooling, r0, n, doc->N, d);
         norm_backward(p, doc, segment - 1, grad, dnorm, rows(input_of(p->m, doc, segment), r0, d),
                       r0, n, dw);
     }

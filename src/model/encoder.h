@@ -21,13 +21,14 @@ typedef enum SegmentPart {
     PART_EMBEDDING, /* alone */
     PART_ATTENTION,
     PART_FEED_FORWARD,
-    PART_POOLING
+    PART_POOLING /* not in masked training, where it leaves its norm's output in EncoderScratch.x */
 } SegmentPart;
 SegmentPart segment_part(const Model *m, int segment);
 
 void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment);
 
-/* Adds the gradients of the segment's parameters to dw. The last segment starts from doc->dz. With
+/* Adds the gradients of the segment's parameters to dw. The last segment starts from doc->dz, in
+ * masked training from doc->grad. With
  * batch norm, the norm's gradient is finished when the segment before it runs, from the sums over
  * the batch. */
 void segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, real *dw);

@@ -36,6 +36,7 @@ static void layout_workers(Engine *e, Arena *a) {
         Worker k = {0};
         encoder_layout(&k.encoder, a, e->m);
         head_layout(&k.head, a, e->m);
+        if (e->m->task.masked > 0) lm_layout(&k.lm, a, e->m);
         if (a->base) e->workers[i] = k;
     }
     layout_documents(e, a);
@@ -169,16 +170,41 @@ static void layout_docs(const Run *r, int sample, Doc *docs, Arena *memory) {
     }
 }
 
-static void finish_sample(const Run *r, int sample, const Doc *docs, HeadScratch *head,
-                          bool train) {
+static void classify(const Run *r, int sample, const Doc *docs, HeadScratch *head, bool train) {
     const int K = r->pass.m->task.classes, label = r->samples[sample].label;
     head_forward(&r->pass, docs, head);
     memset(head->dlogits, 0, (size_t)K * sizeof(real));
-    double loss = xent(train ? head->dlogits : NULL, head->logits, label, r->scale, K);
+    const double loss = xent(train ? head->dlogits : NULL, head->logits, label, r->scale, K);
     if (r->out->loss) r->out->loss[sample] = loss;
-    if (r->out->predicted) r->out->predicted[sample] = xent_argmax(head->logits, K);
+    const int predicted = xent_argmax(head->logits, K);
+    if (r->out->predicted) r->out->predicted[sample] = predicted;
+    if (r->out->right) r->out->right[sample] = predicted == label;
     if (r->out->logits)
         memcpy(r->out->logits + (size_t)sample * (size_t)K, head->logits, (size_t)K * sizeof(real));
+}
+
+static void guess(const Run *r, int sample, int which, Doc *doc, Worker *k, real *dw) {
+    const Outcome *out = r->out;
+    const Model *m = r->pass.m;
+    const size_t document = (size_t)sample * (size_t)m->task.per_example + (size_t)which;
+    const size_t row = document * (size_t)out->room;
+    real *logits = out->logits ? out->logits + row * (size_t)m->task.vocab : NULL;
+    const LmOutcome sum = lm_step(&r->pass, doc, r->samples[sample].targets[which], k->encoder.x,
+                                  &k->lm, r->scale, dw, logits);
+    if (out->loss) out->loss[sample] = (which ? out->loss[sample] : 0) + sum.loss;
+    if (out->right) out->right[sample] = (which ? out->right[sample] : 0) + sum.right;
+}
+
+/* The last segment forward and the loss; with dw from there back to where the segment ends. */
+static void turn(const Run *r, int sample, Doc *docs, Worker *k, real *dw) {
+    const Model *m = r->pass.m;
+    for (int i = 0; i < m->task.per_example; i++) {
+        segment_forward(&r->pass, &docs[i], &k->encoder, m->nsegments - 1);
+        if (m->task.masked > 0) guess(r, sample, i, &docs[i], k, dw);
+    }
+    if (m->task.masked > 0) return;
+    classify(r, sample, docs, &k->head, dw != NULL);
+    if (dw) head_backward(&r->pass, docs, &k->head, dw);
 }
 
 /* All segments of a sample forward, and backward unless dw is NULL. */
@@ -187,12 +213,10 @@ static void whole_sample(const Run *r, int sample, Worker *k, real *dw) {
     k->memory.used = 0;
     layout_docs(r, sample, k->docs, &k->memory);
     for (int i = 0; i < m->task.per_example; i++)
-        for (int s = 0; s < m->nsegments; s++)
+        for (int s = 0; s < m->nsegments - 1; s++)
             segment_forward(&r->pass, &k->docs[i], &k->encoder, s);
-    finish_sample(r, sample, k->docs, &k->head, dw != NULL);
-    if (!dw) return;
-    head_backward(&r->pass, k->docs, &k->head, dw);
-    for (int i = 0; i < m->task.per_example; i++)
+    turn(r, sample, k->docs, k, dw);
+    for (int i = 0; i < m->task.per_example && dw; i++)
         for (int s = m->nsegments - 1; s >= 0; s--)
             segment_backward(&r->pass, &k->docs[i], &k->encoder, s, dw);
 }
@@ -245,9 +269,7 @@ static void turn_lane(void *ctx, int lane, int thread, real *dw) {
     FOR_LANE(i, r->e, lane) {
         const int sample = r->e->order[i];
         Doc *docs = coupled_docs(r, sample);
-        for (int j = 0; j < per; j++) segment_forward(&r->pass, &docs[j], &k->encoder, last);
-        finish_sample(r, sample, docs, &k->head, true);
-        head_backward(&r->pass, docs, &k->head, dw);
+        turn(r, sample, docs, k, dw);
         for (int j = 0; j < per; j++) segment_backward(&r->pass, &docs[j], &k->encoder, last, dw);
     }
 }

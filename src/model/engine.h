@@ -12,24 +12,29 @@
 
 #include "core/lanes.h"
 #include "model/head.h"
+#include "model/lm.h"
 
 typedef struct Sample {
     const int *ids[2]; /* tokens of each document, at most max_length are read */
     int length[2];
     int label;
+    const int *targets[2]; /* in masked training the ids that are EMBED_MASKED in `ids` */
     int number; /* in its split's file: dropout masks follow it, not the place in a batch */
 } Sample;
 
 /* What a batch gave, a sample; any may be NULL. */
 typedef struct Outcome {
-    double *loss;   /* (B) */
-    int *predicted; /* (B) */
-    real *logits;   /* (B,classes) */
+    double *loss;   /* (B) in masked training summed over the masked tokens */
+    int *predicted; /* (B) not there */
+    int *right;     /* (B) right answers: 0 or 1, there as many as there are masked tokens */
+    real *logits;   /* (B,classes); there (B,per_example,room,vocab), of masked tokens alone */
+    int room;
 } Outcome;
 
 typedef struct Worker {
     EncoderScratch encoder;
     HeadScratch head;
+    LmScratch lm;
     Doc docs[2];
     Arena memory; /* the documents at hand */
 } Worker;

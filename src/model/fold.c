@@ -3,7 +3,7 @@
 #include "core/lanes.h"
 #include "ops/linear.h"
 
-enum { ROWS = 256, COLUMNS = 16 };
+enum { ROWS = 256, COLUMNS = 16, TABLES = 4 };
 
 bool fold_applies(const Model *m) {
     return m->conf.d < m->conf.d_emb && m->conf.positions != POS_SINUSOIDAL && m->conf.dropout <= 0;
@@ -15,13 +15,15 @@ void fold_layout(Fold *f, Arena *a, const Model *m) {
     const size_t V = (size_t)m->task.vocab, T = learned ? (size_t)m->max_tokens : 0;
     f->on = fold_applies(m);
     if (!f->on) return;
-    f->from = (m->embedding_reals - (V + T + 1) * d) / 16 * 16;
+    f->from = (m->embedding_reals - (V + T + 2) * d) / 16 * 16;
     f->dtok = f->from;
     f->dpos = f->dtok + V * d;
     f->dcls = f->dpos + T * d;
+    f->dmask = f->dcls + d;
     f->tok = arena_reals(a, V * d);
     f->pos = learned ? arena_reals(a, T * d) : NULL;
     if (m->conf.pooling == POOL_CLS) f->cls = arena_reals(a, d);
+    if (m->task.masks) f->mask = arena_reals(a, d);
 }
 
 /* A table of the embedding: the parameter at `at` (rows,d_emb), the gradient of its projection
@@ -39,6 +41,7 @@ static int tables(Table *t, const Fold *f, const Model *m) {
     t[n++] = (Table){m->tok, f->dtok, m->task.vocab, f->tok, !learned};
     if (learned) t[n++] = (Table){m->pos, f->dpos, m->max_tokens, f->pos, true};
     if (m->conf.pooling == POOL_CLS) t[n++] = (Table){m->cls, f->dcls, 1, f->cls, !learned};
+    if (m->task.masks) t[n++] = (Table){m->mask, f->dmask, 1, f->mask, !learned};
     return n;
 }
 
@@ -64,7 +67,7 @@ static void project_block(void *ctx, int block, int thread) {
 }
 
 void fold_tables(const Fold *f, const Model *m, const real *w, const real *wt) {
-    Table t[3];
+    Table t[TABLES];
     for (int i = 0, n = tables(t, f, m); i < n; i++) {
         Job job = {.m = m, .t = t[i], .w = w, .wt = wt};
         lanes_run(blocks(t[i].rows, ROWS), project_block, &job);
@@ -91,7 +94,7 @@ static void weight_block(void *ctx, int block, int thread) {
 }
 
 void fold_gradients(const Fold *f, const Model *m, const real *w, const real *sums, real *grads) {
-    Table t[3];
+    Table t[TABLES];
     for (int i = 0, n = tables(t, f, m); i < n; i++) {
         Job job = {.m = m, .t = t[i], .w = w, .sums = sums, .grads = grads};
         lanes_run(blocks(t[i].rows, ROWS), table_block, &job);

@@ -11,11 +11,11 @@
 
 typedef struct Fold {
     bool on;
-    real *tok, *pos, *cls; /* (vocab,d), (max_tokens,d), (d): projected, the bias in pos; with
-                              rotary positions pos is NULL and the bias in the others */
+    real *tok, *pos, *cls, *mask; /* (vocab,d), (max_tokens,d), (d), (d): projected, the bias in
+                              pos; with rotary positions pos is NULL and the bias in the others */
     /* Where a batch sums their gradients: within the embedding's part of a vector of gradients,
      * which they do not fill; what comes before `from` (0 where not folded) stays unused. */
-    size_t from, dtok, dpos, dcls;
+    size_t from, dtok, dpos, dcls, dmask;
 } Fold;
 
 bool fold_applies(const Model *m);
@@ -24,7 +24,8 @@ void fold_layout(Fold *f, Arena *a, const Model *m);
 /* Projects the tables. */
 void fold_tables(const Fold *f, const Model *m, const real *w, const real *wt);
 
-/* sums: the gradients of a batch from f->from on. Adds to grads those of tok, pos, cls and proj. */
+/* sums: the gradients of a batch from f->from on. Adds to grads those of tok, pos, cls, mask and
+ * proj. */
 void fold_gradients(const Fold *f, const Model *m, const real *w, const real *sums, real *grads);
 
 #endif

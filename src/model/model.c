@@ -204,8 +204,10 @@ static void add_embedding(Model *m) {
     const int D = m->conf.d_emb;
     const ParamSpec tok = {"tok.weight", 2, {m->task.vocab, D}, {INIT_NORMAL, 1}, PARAM_TRAINED};
     const ParamSpec pos = {"pos.weight", 2, {m->max_tokens, D}, {INIT_NORMAL, 0.02}, PARAM_TRAINED};
+    const ParamSpec mask = {"mask.weight", 1, {D}, {INIT_CONST, 0}, PARAM_TRAINED};
     const ParamSpec cls = {"cls.weight", 1, {D}, {INIT_CONST, 0}, PARAM_TRAINED};
     m->tok = params_add(&m->params, "", &tok);
+    if (m->task.masks) m->mask = params_add(&m->params, "", &mask);
     if (m->conf.positions == POS_LEARNED) m->pos = params_add(&m->params, "", &pos);
     if (m->conf.pooling == POOL_CLS) m->cls = params_add(&m->params, "", &cls);
     if (D != m->conf.d) m->proj = params_add_linear(&m->params, "proj.", m->conf.d, D);
@@ -223,8 +225,18 @@ static void compute_positions(Model *m) {
     }
 }
 
+static void add_head(Model *m) {
+    const int d = m->conf.d;
+    if (m->task.masked > 0) {
+        m->lm = params_add_linear(&m->params, "lm.", m->task.vocab, d);
+        return;
+    }
+    m->head1 = params_add_linear(&m->params, "fc1.", d, m->task.per_example == 2 ? 4 * d : d);
+    m->head2 = params_add_linear(&m->params, "fc2.", m->task.classes, d);
+}
+
 static void register_all(Model *m) {
-    const int d = m->conf.d, most = 2 * m->conf.depth + 1;
+    const int most = 2 * m->conf.depth + 1;
     m->blocks = mem_alloc((size_t)m->conf.depth, sizeof *m->blocks);
     m->norms = mem_alloc((size_t)most, sizeof *m->norms);
     m->segment_at = mem_alloc((size_t)most + 2, sizeof *m->segment_at);
@@ -233,8 +245,7 @@ static void register_all(Model *m) {
     m->embedding_reals = m->params.total;
     for (int i = 0; i < m->conf.depth; i++) add_block(m, i);
     if (m->conf.pre_norm) add_norm(m, "last.");
-    m->head1 = params_add_linear(&m->params, "fc1.", d, m->task.per_example == 2 ? 4 * d : d);
-    m->head2 = params_add_linear(&m->params, "fc2.", m->task.classes, d);
+    add_head(m);
     m->nsegments = m->nnorms + 1;
     m->segment_at[m->nsegments] = m->params.total;
 }
@@ -275,6 +286,12 @@ int model_tokens(const Model *m, int length) {
     return n + (m->conf.pooling == POOL_CLS);
 }
 
+int model_masked(const Model *m, int length) {
+    const int n = length < m->conf.max_length ? length : m->conf.max_length;
+    const int masked = (int)(m->task.masked * n + 0.5);
+    return masked > 0 ? masked : 1;
+}
+
 int model_projections(const Model *m) { return __builtin_popcount(m->mech->projections); }
 
 double model_flops(const Model *m, int length) {
@@ -282,10 +299,12 @@ double model_flops(const Model *m, int length) {
     double n = N, d = m->conf.d, proj = m->conf.d_emb == m->conf.d ? 0 : 2 * n * m->conf.d_emb * d;
     double block =
         2 * n * d * (model_projections(m) * d + 2.0 * m->conf.d_ff) + m->mech->flops(m->attn, N);
-    return proj + m->conf.depth * (block + 2 * n * d * m->conf.conv);
+    const double lm = m->task.masked > 0 ? 2.0 * model_masked(m, length) * d * m->task.vocab : 0;
+    return proj + lm + m->conf.depth * (block + 2 * n * d * m->conf.conv);
 }
 
 double model_head_flops(const Model *m) {
     double d = m->conf.d, features = m->task.per_example == 2 ? 4 * d : d;
+    if (m->task.masked > 0) return 0;
     return 2 * d * (features + m->task.classes);
 }

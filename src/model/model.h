@@ -29,6 +29,8 @@ extern const ConfigKey model_keys[];
 /* What the model is to read and to tell apart: known from the task. */
 typedef struct ModelTask {
     int vocab, classes, per_example, max_length;
+    double masked; /* the share of tokens that it is to guess (model/lm.h); 0: it classifies */
+    bool masks;    /* some of its tokens may be masked */
 } ModelTask;
 
 /* Offsets of a norm's parameters: layer and batch g and b; scale g alone; batch also its running
@@ -51,9 +53,9 @@ typedef struct Model {
     int own;    /* number of the mechanism's own parameters */
     int e, max_tokens;
     Params params;
-    size_t tok, pos, cls;
-    size_t embedding_reals; /* of tok, pos, cls and proj, which come first */
-    LinearAt proj, head1, head2;
+    size_t tok, pos, cls, mask;
+    size_t embedding_reals; /* of tok, mask, pos, cls and proj, which come first */
+    LinearAt proj, head1, head2, lm;
     BlockAt *blocks;
     NormAt *norms;
     int nnorms, nsegments;
@@ -85,8 +87,11 @@ int model_projections(const Model *m);
 /* Useful floating-point operations of the forward pass on one document of `length` tokens: products
  * only, what the method needs, 2 for a multiply-add. The backward pass needs twice as many. */
 double model_flops(const Model *m, int length);
-/* The head's, a sample. */
+/* The head's, a sample; in masked training of none. */
 double model_head_flops(const Model *m);
+
+/* Of a document of `length` tokens, those that masked training masks: at least one. */
+int model_masked(const Model *m, int length);
 
 /* Tokens of a document as the encoder sees it: cut to max_length, the cls token counted. */
 int model_tokens(const Model *m, int length);

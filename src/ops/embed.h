@@ -4,12 +4,17 @@
 
 #include "core/real.h"
 
+/* The id of a token whose embedding is `mask` (d) in place of a row of tok. */
+enum { EMBED_MASKED = -1 };
+
 /* y (R,d) = tok[ids[r]] + pos[r]; pos (R,d) is the table from the first of these rows on; NULL: no
  * positions. */
-void embed_forward(real *y, const int *ids, const real *tok, const real *pos, int R, int d);
+void embed_forward(real *y, const int *ids, const real *tok, const real *mask, const real *pos,
+                   int R, int d);
 
 /* dtok[ids[r]] += dy[r], dpos[r] += dy[r]; dpos NULL: positions are not learned. */
-void embed_backward(real *dtok, real *dpos, const real *dy, const int *ids, int R, int d);
+void embed_backward(real *dtok, real *dmask, real *dpos, const real *dy, const int *ids, int R,
+                    int d);
 
 /* pos (N,d): pos[n,2i] = sin(n / 10000^(2i/d)), pos[n,2i+1] = cos(the same) (Vaswani et al. 2017,
  * section 3.5). */

@@ -77,7 +77,7 @@ static void check(TinyConf conf, uint64_t seed, int lanes) {
         GradCase c;
         Err err;
         tiny_open(&o.tiny, conf, d);
-        grad_open(&c, d, "%.240s", text);
+        grad_open(&c, d, "%s%.240s", conf.masked > 0 ? "masked " : "", text);
         o.c = &c;
         o.choices = mem_alloc((size_t)(conf.B * 2 * conf.depth), sizeof *o.choices);
         o.unused = mem_alloc(o.tiny.m.params.total, sizeof *o.unused);
@@ -112,6 +112,7 @@ static void draw_sizes(TinyConf *c, Draws *d) {
     c->max_length = draw_int(d, 5, 8), c->B = draw_int(d, 1, 3);
     c->vocab = draw_int(d, rope ? 3 : 1, 4), c->classes = draw_int(d, 2, 4);
     c->dropout = draw_int(d, 0, 2) ? 0 : 0.3;
+    c->masked = draw_int(d, 0, 2) ? 0 : 0.4;
     const int taps = 1 + 2 * draw_int(d, 0, 3);
     if (c->d > 3 && draw_int(d, 0, 1))
         c->conv = taps; /* of three features layer norm is too steep */

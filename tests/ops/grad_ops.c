@@ -166,12 +166,13 @@ static void attnfn(void **state) {
 
 static void embed_fwd(void *ctx) {
     Op *o = ctx;
-    embed_forward(o->y->x, o->ids, o->w->x, o->b ? o->b->x : o->saved, o->rows, o->out);
+    embed_forward(o->y->x, o->ids, o->w->x, o->base->x, o->b ? o->b->x : o->saved, o->rows, o->out);
 }
 
 static void embed_bwd(void *ctx) {
     Op *o = ctx;
-    embed_backward(o->w->dx, o->b ? o->b->dx : NULL, o->y->dx, o->ids, o->rows, o->out);
+    embed_backward(o->w->dx, o->base->dx, o->b ? o->b->dx : NULL, o->y->dx, o->ids, o->rows,
+                   o->out);
 }
 
 static void embed(void **state) {
@@ -183,8 +184,9 @@ static void embed(void **state) {
         GradCase c;
         grad_open(&c, d, "embed %d tokens of %d ids, width %d", o.rows, vocab, o.out);
         o.ids = block((size_t)o.rows, sizeof *o.ids);
-        for (int r = 0; r < o.rows; r++) o.ids[r] = draw_int(&d, 0, vocab - 1);
+        for (int r = 0; r < o.rows; r++) o.ids[r] = draw_int(&d, EMBED_MASKED, vocab - 1);
         o.w = grad_input(&c, "tok", (size_t)(vocab * o.out), 1);
+        o.base = grad_input(&c, "mask", (size_t)o.out, 1);
         o.b = i % 3 ? grad_input(&c, "pos", (size_t)(o.rows * o.out), 1) : NULL;
         o.saved = block_reals(o.rows, o.out);
         embed_sinusoidal(o.saved, o.rows, o.out);
