@@ -78,9 +78,10 @@ ABLATIONS = {
     "frozen": {"surrogates": "frozen"},
     "sinusoidal": {"positions": "sinusoidal"},
     "cls": {"pooling": "cls"},
-    "rope": {"positions": "rope"},
-    "rope-cls": {"positions": "rope", "pooling": "cls", "d_emb": 8},
-    "rope-batch": {"positions": "rope", "norm": "batch", "pre_norm": False},
+    # With rotary positions tokens of one id tie in the first block; few draws of 256 ids repeat one.
+    "rope": {"positions": "rope", "task": "image"},
+    "rope-cls": {"positions": "rope", "pooling": "cls", "d_emb": 8, "task": "image"},
+    "rope-batch": {"positions": "rope", "norm": "batch", "pre_norm": False, "task": "image"},
     "conv": {"conv": 5},
     "conv-rope-post": {"conv": 3, "positions": "rope", "pre_norm": False},
     "conv-batch": {"conv": 7, "norm": "batch"},
@@ -197,7 +198,7 @@ TRAINING = {
         "pre_norm": False,
     },
     "full": {"schedule": "cosine", "warmup": 5, "type": "full"},
-    "rope-conv": {"schedule": "cosine", "warmup": 5, "positions": "rope", "conv": 3},
+    "rope-conv": {"schedule": "cosine", "positions": "rope", "conv": 3, "task": "image"},
     "pair": {"schedule": "linear", "warmup": 5, "lengths": PAIRS},
 }
 

@@ -6,11 +6,14 @@ import torch
 from torch import Tensor, nn
 
 from config import Train
+from model import Convolution
 
 
 def decayed(model: nn.Module) -> set[str]:
-    """Names of the parameters that weight decay touches: weights of linear layers, phi's too."""
-    linear = (name for name, module in model.named_modules() if isinstance(module, nn.Linear))
+    """Names of the parameters that weight decay touches: weights of linear layers, phi's too, and
+    of convolutions."""
+    kinds = (nn.Linear, Convolution)
+    linear = (name for name, module in model.named_modules() if isinstance(module, kinds))
     return {f"{name}.weight" for name in linear}
 
 
