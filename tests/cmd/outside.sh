@@ -81,8 +81,10 @@ ends_alone() { # ends_alone NAME [PATTERN]: within 20 s, with one message
         [ "$(grep -c 'NOT saved' "$tmp/log")" = 0 ]
     result $? "$1" "$tmp/log"
 }
+# At once: files go one by one, and a save may come between.
+remove() { mv "$1" "$tmp/gone" && until rm -r "$tmp/gone" 2>/dev/null; do :; done; }
 start "$tmp/removed" "${train[@]}"
-until rm -r "$tmp/removed" 2>/dev/null; do :; done # a file may come meanwhile
+remove "$tmp/removed"
 ends_alone "a run whose directory was removed ends"
 check "and makes none" test ! -e "$tmp/removed"
 start "$tmp/moved" "${train[@]}"
@@ -95,7 +97,7 @@ check "leaves that alone" test "$(hash_of "$tmp/moved")" = "$was"
     --out "$tmp/swept" >"$tmp/log" 2>&1 &
 pid=$!
 until [ -s "$tmp/swept/seed=1/last.safetensors" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
-until rm -r "$tmp/swept" 2>/dev/null; do :; done
+remove "$tmp/swept"
 ends_alone "a sweep whose directory was removed ends" \
     "^cast_sweep: $tmp/swept was removed or moved while the sweep was at work"
 check "with its first run, and makes none" test ! -e "$tmp/swept"

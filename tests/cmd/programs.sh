@@ -59,11 +59,11 @@ make_batch "$tmp/bad" 8 10 3
 expect 65 'classes 0 to 9' "a label that is none" "${step[@]}" --weights "$w" --batch "$tmp/bad" --out "$o"
 make_batch "$tmp/bad" 8 9 16
 expect 65 'has id 16' "an id that is none" "${step[@]}" --weights "$w" --batch "$tmp/bad" --out "$o"
-cp "$w" "$tmp/weights_own"
-expect 64 'weights_own is one of the inputs' "results over the weights" "${step[@]}" --weights "$tmp/weights_own" --batch "$b" --out "$tmp/weights_own"
+cp "$w" "$tmp/w2"
+expect 64 'w2 is one of the inputs' "results over the weights" "${step[@]}" --weights "$tmp/w2" --batch "$b" --out "$tmp/w2"
 expect 64 'is the batch itself' "weights over the batch" \
     "${step[@]}" --weights "$w" --batch "$b" --steps 1 --weights-out "$b"
-check "updated weights over the weights" "${step[@]}" --weights "$tmp/weights_own" --batch "$b" --steps 1 --weights-out "$tmp/weights_own"
+check "updated weights over the weights" "${step[@]}" --weights "$tmp/w2" --batch "$b" --steps 1 --weights-out "$tmp/w2"
 expect 73 'nowhere' "an output that cannot be made" "${step[@]}" --weights "$w" --batch "$b" --out "$tmp/nowhere/o"
 
 # ---- cast_data ----
