@@ -5,13 +5,13 @@
  * program in ways of their own. So the program brings an allocator, to which its libraries are
  * bound too: the one behind it (the C library's, or one that is preloaded), whose NULL is handed on
  * to nobody. Sanitizers bring theirs, in front of which there may be none. */
-#ifndef SANITIZED
 #define _GNU_SOURCE /* RTLD_NEXT */
+#include "core/mem.h"
+
+#ifndef SANITIZED
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdlib.h>
-
-#include "core/mem.h"
 
 static bool looking;
 
