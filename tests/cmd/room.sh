@@ -44,7 +44,7 @@ expect 0 'planned' "a dry run asks for none" "${train[@]}" --dry-run
 small_disk 2400k
 expect 0 'last.safetensors .update 15.' "with it, it trains" "${train[@]}" --stop-at 15
 check "and gives up what it kept" only_files
-head -c 300k /dev/zero >"$disk/run/last.safetensors.tmp.1"
+head -c 500k /dev/zero >"$disk/run/last.safetensors.tmp.1"
 head -c "$(($(left) - 16))k" /dev/zero >"$disk/theirs"
 expect 0 'best.safetensors' "what is there counts, and what a killed run left is taken away" "${train[@]}"
 
