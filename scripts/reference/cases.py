@@ -172,6 +172,24 @@ def baselines() -> Iterator[Case]:
         yield case(f"{kind}/long", [299, 130], type=kind, max_length=300, d=16, depth=1)
 
 
+def masked() -> Iterator[Case]:
+    """Masked training x mechanisms x norms x pre/post x one/two documents."""
+    for kind, norm, pre, lengths in product(
+        ("cast", "full", "naive"), NORMS, (True, False), (SINGLE, PAIRS)
+    ):
+        place, documents = "pre" if pre else "post", "single" if lengths is SINGLE else "pair"
+        keys = {"type": kind, "norm": norm, "pre_norm": pre, "objective": "masked"}
+        yield case(f"masked/{kind}/{norm}/{place}/{documents}", lengths, **keys)
+    for kind in ("cast", "full"):
+        keys = {"type": kind, "objective": "masked"}
+        yield case(f"masked/{kind}/cls", SINGLE, pooling="cls", **keys)
+        yield case(f"masked/{kind}/no-proj", SINGLE, d_emb=8, positions="sinusoidal", **keys)
+        yield case(f"masked/{kind}/conv", SINGLE, conv=3, **keys)
+        yield case(f"masked/{kind}/image", SINGLE, task="image", **keys)
+        yield case(f"masked/{kind}/tiles", [299, 130], max_length=300, depth=1, **keys)
+    yield case("masked/full/rope-cls", SINGLE, type="full", positions="rope", pooling="cls", objective="masked")
+
+
 # The horizon is not the number of updates that are run, so that taking one for the other shows.
 UPDATES = {"lr": 1e-2, "weight_decay": 0.1, "clip": 1.0, "steps": 60}
 TRAINING = {
@@ -200,6 +218,8 @@ TRAINING = {
     "full": {"schedule": "cosine", "warmup": 5, "type": "full"},
     "rope-conv": {"schedule": "cosine", "positions": "rope", "conv": 3, "task": "image"},
     "pair": {"schedule": "linear", "warmup": 5, "lengths": PAIRS},
+    "masked": {"schedule": "cosine", "warmup": 5, "objective": "masked"},
+    "masked-batch": {"schedule": "linear", "norm": "batch", "objective": "masked", "lengths": PAIRS},
 }
 
 
@@ -210,7 +230,7 @@ def training() -> Iterator[Case]:
 
 
 def all_cases() -> list[Case]:
-    return [*grid(), *ablations(), *shapes(), *baselines(), *training()]
+    return [*grid(), *ablations(), *shapes(), *baselines(), *masked(), *training()]
 
 
 # Configs whose initial weights are looked at: between them they have every parameter there is.
@@ -221,6 +241,7 @@ INIT = {
     "full-no-proj": {"lengths": SINGLE, "type": "full", "d_emb": 8},
     "image-frozen": {"lengths": SINGLE, "task": "image", "surrogates": "frozen"},
     "rope-conv": {"lengths": SINGLE, "positions": "rope", "conv": 3},
+    "masked": {"lengths": SINGLE, "objective": "masked"},
 }
 
 
@@ -252,8 +273,19 @@ def random_batch(case: Case) -> Tensors:
     lengths = torch.tensor(case.lengths, dtype=torch.int32)
     tokens = torch.randint(shape.vocab, (*lengths.shape, int(lengths.max())))
     tokens[torch.arange(tokens.shape[-1]) >= lengths[..., None]] = NOT_A_TOKEN
+    batch = {"tokens": tokens.int(), "lengths": lengths}
+    if case.config.train.objective == "masked":
+        return batch | random_masks(tokens, shape.vocab)
     labels = torch.randint(shape.classes, (len(lengths),))
-    return {"tokens": tokens.int(), "lengths": lengths, "labels": labels.int()}
+    return batch | {"labels": labels.int()}
+
+
+def random_masks(tokens: Tensor, vocab: int) -> Tensors:
+    """Three of five tokens, and at least one. Where nothing is masked, targets are no tokens."""
+    mask = (torch.rand(tokens.shape) < 0.6) & (tokens != NOT_A_TOKEN)
+    mask.view(-1, mask.shape[-1])[0, 0] = True
+    targets = torch.where(mask, torch.randint(vocab, tokens.shape), NOT_A_TOKEN)
+    return {"mask": mask.int(), "targets": targets.int()}
 
 
 def draw(case: Case, attempt: int, dtype: torch.dtype) -> tuple[Tensors, Tensors]:

@@ -59,6 +59,7 @@ class Model:
 
 @dataclass
 class Train:
+    objective: str = "classify"  # classify | masked
     epochs: int = 1
     steps: int = 0  # 0: the horizon of the schedule is epochs times the updates of an epoch
     batch: int = 50
@@ -82,6 +83,7 @@ CHOICES = {
     "norm": ("layer", "scale", "batch"),
     "positions": ("learned", "sinusoidal", "rope"),
     "pooling": ("mean", "cls"),
+    "objective": ("classify", "masked"),
     "schedule": ("constant", "linear", "cosine", "rsqrt"),
 }
 

@@ -278,7 +278,9 @@ def sinusoidal(rows: int, d: int) -> Tensor:
     return torch.where(torch.arange(d) % 2 == 0, angle.sin(), angle.cos())
 
 
-class ClsToken(nn.Module):
+class Token(nn.Module):
+    """An embedding of its own: of the cls token, of masked tokens."""
+
     def __init__(self, d: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(d))
@@ -344,8 +346,11 @@ class Block(nn.Module):
         return x, clusterings
 
 
+MASKED = -1  # the id of a token that is to be guessed
+
+
 class Output(NamedTuple):
-    logits: Tensor  # [B, classes]
+    logits: Tensor  # [B, classes]; in masked training [masked tokens of all documents, vocab]
     clusterings: list[list[Clustering]]  # [block][document]; None instead of one without CAST
 
 
@@ -361,14 +366,18 @@ class Model(nn.Module):
         elif m.positions == "sinusoidal":
             self.register_buffer("positions", sinusoidal(rows, m.d_emb), persistent=False)
         if m.pooling == "cls":
-            self.cls = ClsToken(m.d_emb)
+            self.cls = Token(m.d_emb)
         if m.d_emb != m.d:
             self.proj = nn.Linear(m.d_emb, m.d)
         self.blocks = nn.ModuleList(Block(m) for _ in range(m.depth))
         if m.pre_norm:
             self.last = NORM[m.norm](m.d)
-        self.fc1 = nn.Linear(m.d * (4 if config.shape.documents == 2 else 1), m.d)
-        self.fc2 = nn.Linear(m.d, config.shape.classes)
+        if config.train.objective == "masked":
+            self.mask = Token(m.d_emb)
+            self.lm = nn.Linear(m.d, config.shape.vocab)
+        else:
+            self.fc1 = nn.Linear(m.d * (4 if config.shape.documents == 2 else 1), m.d)
+            self.fc2 = nn.Linear(m.d, config.shape.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -391,7 +400,9 @@ class Model(nn.Module):
 
     def embed(self, tokens: Tensor) -> Tensor:
         """tokens [n] to [N, d_emb]; N = n, or n + 1 with the cls token in front."""
-        x = self.tok(tokens)
+        x = self.tok(tokens.clamp(min=0))
+        if self.config.train.objective == "masked":
+            x = torch.where(tokens[:, None] == MASKED, self.mask.weight, x)
         if self.config.model.pooling == "cls":
             x = torch.cat([self.cls.weight[None], x])
         if self.config.model.positions == "rope":
@@ -401,6 +412,10 @@ class Model(nn.Module):
     def pool(self, x: Tensor) -> Tensor:
         """One document [N, d] to its vector [d]."""
         return x[0] if self.config.model.pooling == "cls" else x.mean(0)
+
+    def masked_rows(self, x: Tensor, tokens: Tensor) -> Tensor:
+        """Of one document [N, d], what the encoder leaves of its masked tokens."""
+        return x[-len(tokens) :][tokens == MASKED]
 
     def head(self, pooled: Tensor) -> Tensor:
         """Vectors of all documents [B, d], or of pairs [2B, d] as a0 b0 a1 b1 .., to logits."""
@@ -429,7 +444,11 @@ class Model(nn.Module):
             clusterings.append(chosen)
         if m.pre_norm:
             x = self.last(x)
-        pooled = torch.stack([self.pool(document) for document in x.split(lengths)])
+        encoded = x.split(lengths)
+        if self.config.train.objective == "masked":
+            rows = [self.masked_rows(*pair) for pair in zip(encoded, documents, strict=True)]
+            return Output(self.lm(torch.cat(rows)), clusterings)
+        pooled = torch.stack([self.pool(document) for document in encoded])
         return Output(self.head(pooled), clusterings)
 
     def commit_statistics(self) -> None:

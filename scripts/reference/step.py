@@ -4,8 +4,9 @@
     step.py CONFIG --weights W --batch B --out O [--steps n --weights-out V]
     step.py CONFIG --init SEED --weights-out V
 
-Batch: `tokens` I32 [B,N] ([B,2,N] for pairs), `lengths` I32 [B] ([B,2]), `labels` I32 [B].
-Output: `logits` [B,classes], `loss` [1], `grad.<parameter>`, `clusters.<block>` I32 [B,C,k]
+Batch: `tokens` I32 [B,N] ([B,2,N] for pairs), `lengths` I32 [B] ([B,2]), `labels` I32 [B]; in masked
+training `mask` and `targets` I32, in the shape of tokens, instead of labels.
+Output: `logits` [B,classes] (of masked tokens [B,N,vocab], [B,2,N,vocab], 0 elsewhere), `loss` [1], `grad.<parameter>`, `clusters.<block>` I32 [B,C,k]
 ([B,2,C,k]), -1 in empty slots. It computes and writes F64, or F32 with `--float`.
 """
 
@@ -19,7 +20,7 @@ from torch import Tensor
 
 import config as configuration
 from config import Config
-from model import Clustering, Model, Output
+from model import MASKED, Clustering, Model, Output
 from optim import AdamW
 
 Tensors = dict[str, Tensor]
@@ -27,7 +28,8 @@ Tensors = dict[str, Tensor]
 
 class Batch(NamedTuple):
     documents: list[Tensor]  # token ids at their true lengths; of pairs, both in turn
-    labels: Tensor
+    labels: Tensor  # [B], or what stood at the masked tokens of all documents
+    masked: Tensor | None = None  # bool, in the shape of the file's tokens
 
 
 def read_batch(tensors: Tensors) -> Batch:
@@ -37,8 +39,15 @@ def read_batch(tensors: Tensors) -> Batch:
     lengths = tensors["lengths"].view(-1).tolist()
     if not all(1 <= length <= rows.shape[1] for length in lengths):
         raise ValueError(f"lengths {lengths}: each must be 1 to {rows.shape[1]}")
+    masked = None
+    labels = tensors.get("labels")
+    if "mask" in tensors:
+        inside = torch.arange(rows.shape[1]) < torch.tensor(lengths)[:, None]
+        masked = (tensors["mask"] == 1) & inside.view(tokens.shape)
+        labels = tensors["targets"][masked]
+        rows = rows.masked_fill(masked.view(rows.shape), MASKED)
     documents = [row[:length] for row, length in zip(rows, lengths, strict=True)]
-    return Batch(documents, tensors["labels"].long())
+    return Batch(documents, labels.long(), masked)
 
 
 def load_model(config: Config, weights: Tensors, dtype: torch.dtype = torch.float64) -> Model:
@@ -54,6 +63,15 @@ def weights_of(model: Model) -> Tensors:
 def forward_loss(model: Model, batch: Batch) -> tuple[Output, Tensor]:
     output = model(batch.documents)
     return output, F.cross_entropy(output.logits, batch.labels)
+
+
+def spread(logits: Tensor, batch: Batch) -> Tensor:
+    """Those of masked tokens to the tokens' places."""
+    if batch.masked is None:
+        return logits
+    table = logits.new_zeros(*batch.masked.shape, logits.shape[-1])
+    table[batch.masked] = logits
+    return table
 
 
 def cluster_table(clusterings: list[Clustering], documents: int) -> Tensor:
@@ -72,7 +90,7 @@ def step(model: Model, batch: Batch) -> tuple[Tensors, Output]:
     model.zero_grad()
     output, loss = forward_loss(model, batch)
     loss.backward()
-    result = {"logits": output.logits.detach(), "loss": loss.detach().view(1)}
+    result = {"logits": spread(output.logits.detach(), batch), "loss": loss.detach().view(1)}
     for name, p in model.named_parameters():
         result[f"grad.{name}"] = torch.zeros_like(p) if p.grad is None else p.grad.clone()
     if model.config.model.attention.type == "cast":

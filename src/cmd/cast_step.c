@@ -1,6 +1,7 @@
 /* cast_step CONFIG --weights W --batch B --out O: one forward and backward pass in the open, file
  * to file, so that any other framework can be held against this one. Files are safetensors; the
  * contract is in --help. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "core/option.h"
 #include "model/engine.h"
 #include "model/traces.h"
+#include "ops/embed.h"
 #include "optim/schedule.h"
 #include "train/config.h"
 #include "train/stop.h"
@@ -31,9 +33,11 @@ static bool take_init(void *options, const char *name, const char *text, Err *er
 static const Option options[] = {
     {"weights", OPTION_TEXT, AT(weights), "W", "weights: a tensor for every parameter, F32 or F64"},
     {"batch", OPTION_TEXT, AT(batch), "B",
-     "tokens I32 [B,N] ([B,2,N] for pairs), lengths I32 [B] ([B,2]), labels I32 [B]"},
+     "tokens I32 [B,N] ([B,2,N] for pairs), lengths I32 [B] ([B,2]), labels I32 [B]; for "
+     "train.objective=masked instead of labels mask (1: masked) and targets, I32 as tokens"},
     {"out", OPTION_TEXT, AT(out), "O",
-     "logits [B,classes], loss [1], grad.<parameter>, and what attention chose: clusters.<block> "
+     "logits [B,classes] (of masked tokens, in the shape of tokens, [B,N,vocab], 0 elsewhere), "
+     "loss [1], grad.<parameter>, and what attention chose: clusters.<block> "
      "I32 [B,C,k] (-1: an empty slot), groups.<block> and groups_key.<block> I32 [B,h,rounds,N] "
      "(-1: in none); of pairs [B,2,...]"},
     {"steps", OPTION_INT, AT(steps), "n",
@@ -70,61 +74,115 @@ static bool parse(Options *o, int argc, char **argv, Err *err) {
 /* ---- the batch ---- */
 
 typedef struct Batch {
-    int B, per;
+    const Config *c;
+    const char *path;
+    int B, per, room; /* room: the N of [B,N] */
+    double answers;   /* samples, or the masked tokens of all */
     Sample *samples;
+    int *masked; /* (B,per,N) tokens, with masks in them; NULL: none are masked */
+    const int32_t *tokens, *lengths, *labels, *mask, *targets;
 } Batch;
 
-static bool check_ids(const Batch *b, const Config *c, const char *path, Err *err) {
-    const int vocab = c->model.task.vocab, classes = c->model.task.classes;
-    for (int i = 0; i < b->B; i++) {
-        const Sample *s = &b->samples[i];
-        if (s->label < 0 || s->label >= classes)
-            return err_set(err, EX_DATAERR, "%s: labels[%d] is %d, the task has classes 0 to %d",
-                           path, i, s->label, classes - 1);
-        for (int j = 0; j < b->per; j++) {
-            if (s->length[j] < 1 || s->length[j] > c->model.conf.max_length)
-                return err_set(err, EX_DATAERR,
-                               "%s: lengths: sequence %d has %d tokens, allowed are 1 to %d", path,
-                               i, s->length[j], c->model.conf.max_length);
-            for (int n = 0; n < s->length[j]; n++)
-                if (s->ids[j][n] < 0 || s->ids[j][n] >= vocab)
-                    return err_set(err, EX_DATAERR,
-                                   "%s: tokens: sequence %d has id %d at %d, allowed are 0 to %d",
-                                   path, i, s->ids[j][n], n, vocab - 1);
-        }
+static bool check_length(const Batch *b, int i, int length, Err *err) {
+    const int most = b->c->model.conf.max_length;
+    if (length > b->room)
+        return err_set(err, EX_DATAERR,
+                       "%s: lengths: sequence %d has %d tokens, tokens has room for %d", b->path, i,
+                       length, b->room);
+    return (length >= 1 && length <= most) ||
+           err_set(err, EX_DATAERR, "%s: lengths: sequence %d has %d tokens, allowed are 1 to %d",
+                   b->path, i, length, most);
+}
+
+/* That of sequence i, `name` of the file, ids are below `end`. Where `mask` is not NULL they count
+ * where it is 1 alone. */
+static bool check_ids(const Batch *b, const char *name, int i, const int32_t *ids, int length,
+                      int end, const int32_t *mask, Err *err) {
+    for (int n = 0; n < length; n++)
+        if ((!mask || mask[n]) && (ids[n] < 0 || ids[n] >= end))
+            return err_set(err, EX_DATAERR, "%s: %s: sequence %d has %d at %d, allowed are 0 to %d",
+                           b->path, name, i, ids[n], n, end - 1);
+    return true;
+}
+
+/* Document j of sample i, which has some tokens masked. */
+static bool mask_document(Batch *b, int i, int j, Err *err) {
+    Sample *s = &b->samples[i];
+    const int row = i * b->per + j, vocab = b->c->model.task.vocab;
+    const size_t at = (size_t)row * (size_t)b->room;
+    const int32_t *mask = b->mask + at;
+    if (!check_ids(b, "mask", row, mask, s->length[j], 2, NULL, err) ||
+        !check_ids(b, "targets", row, b->targets + at, s->length[j], vocab, mask, err))
+        return false;
+    for (int n = 0; n < s->length[j]; n++) {
+        b->masked[at + (size_t)n] = mask[n] ? EMBED_MASKED : s->ids[j][n];
+        b->answers += mask[n];
+    }
+    s->ids[j] = b->masked + at;
+    s->targets[j] = b->targets + at;
+    return true;
+}
+
+static bool read_sample(Batch *b, int i, Err *err) {
+    Sample *s = &b->samples[i];
+    const ModelTask *task = &b->c->model.task;
+    if (b->labels) s->label = b->labels[i];
+    if (s->label < 0 || s->label >= task->classes)
+        return err_set(err, EX_DATAERR, "%s: labels[%d] is %d, the task has classes 0 to %d",
+                       b->path, i, s->label, task->classes - 1);
+    for (int j = 0; j < b->per; j++) {
+        const int row = i * b->per + j;
+        s->ids[j] = b->tokens + (size_t)row * (size_t)b->room;
+        s->length[j] = b->lengths[row];
+        if (!check_length(b, row, s->length[j], err) ||
+            !check_ids(b, "tokens", row, s->ids[j], s->length[j], task->vocab, NULL, err) ||
+            (b->mask && !mask_document(b, i, j, err)))
+            return false;
     }
     return true;
 }
 
-static bool read_batch(Batch *b, const Config *c, const char *path, StFile *f, Err *err) {
-    b->per = c->model.task.per_example;
+static const int32_t *find(const StFile *f, const char *name, int dims, const int64_t *shape,
+                           Err *err) {
+    const StTensor *t = st_want(f, name, DT_I32, dims, shape, err);
+    return t ? t->data : NULL;
+}
+
+/* Masked training has mask and targets where classification has labels. */
+static bool find_tensors(Batch *b, StFile *f, Err *err) {
+    const bool masked = b->c->train.objective == OBJECTIVE_MASKED;
     const int dims = b->per == 2 ? 3 : 2;
     const int64_t any[3] = {-1, b->per == 2 ? 2 : -1, -1};
     const StTensor *tokens = st_want(f, "tokens", DT_I32, dims, any, err);
     if (!tokens) return false;
-    const int64_t rows[2] = {tokens->shape[0], 2};
-    const StTensor *lengths = st_want(f, "lengths", DT_I32, dims - 1, rows, err);
-    const StTensor *labels = lengths ? st_want(f, "labels", DT_I32, 1, rows, err) : NULL;
-    if (!labels) return false;
-    if (rows[0] < 1 || rows[0] > 1 << 20)
-        return err_set(err, EX_DATAERR, "%s: tokens: an empty batch", path);
-    const int64_t N = tokens->shape[dims - 1];
-    b->B = (int)rows[0];
-    b->samples = mem_alloc((size_t)b->B, sizeof *b->samples);
-    for (int i = 0; i < b->B; i++) {
-        Sample *s = &b->samples[i];
-        s->label = ((const int32_t *)labels->data)[i];
-        for (int j = 0; j < b->per; j++) {
-            const int64_t row = (int64_t)i * b->per + j;
-            s->ids[j] = (const int32_t *)tokens->data + row * N;
-            s->length[j] = ((const int32_t *)lengths->data)[row];
-            if (s->length[j] > N)
-                return err_set(err, EX_DATAERR,
-                               "%s: lengths: sequence %d has %d tokens, tokens has room for %lld",
-                               path, i, s->length[j], (long long)N);
-        }
-    }
-    return check_ids(b, c, path, err);
+    const int64_t B = tokens->shape[0], N = tokens->shape[dims - 1], rows[2] = {B, 2};
+    if (B < 1 || B > 1 << 20)
+        return err_set(err, EX_DATAERR, "%s: tokens: an empty batch", b->path);
+    b->B = (int)B;
+    b->room = N < INT_MAX ? (int)N : INT_MAX;
+    b->tokens = tokens->data;
+    b->lengths = find(f, "lengths", dims - 1, rows, err);
+    if (!b->lengths) return false;
+    if (!masked) return (b->labels = find(f, "labels", 1, rows, err)) != NULL;
+    return (b->mask = find(f, "mask", dims, tokens->shape, err)) &&
+           (b->targets = find(f, "targets", dims, tokens->shape, err));
+}
+
+static bool read_batch(Batch *b, StFile *f, Err *err) {
+    b->per = b->c->model.task.per_example;
+    if (!find_tensors(b, f, err)) return false;
+    const size_t B = (size_t)b->B;
+    b->samples = mem_alloc(B, sizeof *b->samples);
+    if (b->mask) b->masked = mem_alloc(B * (size_t)(b->per * b->room), sizeof *b->masked);
+    for (int i = 0; i < b->B; i++)
+        if (!read_sample(b, i, err)) return false;
+    if (!b->mask) b->answers = b->B;
+    return b->answers > 0 || err_set(err, EX_DATAERR, "%s: mask: no token is masked", b->path);
+}
+
+static void free_batch(Batch *b) {
+    mem_free(b->samples);
+    mem_free(b->masked);
 }
 
 /* ---- one pass ---- */
@@ -141,13 +199,19 @@ typedef struct Step {
     Traces traces;
 } Step;
 
+static size_t logits_of_sample(const Step *s) {
+    const ModelTask *t = &s->c->model.task;
+    if (!s->batch.mask) return (size_t)t->classes;
+    return (size_t)s->batch.per * (size_t)s->batch.room * (size_t)t->vocab;
+}
+
 static void layout(Step *s, Arena *a) {
     const size_t total = s->c->model.params.total, B = (size_t)s->batch.B;
     s->w = arena_reals(a, total);
     s->grads = arena_reals(a, total);
     adamw_layout(&s->adamw, a, &s->c->model.params);
     s->loss = arena_take(a, B, sizeof *s->loss);
-    s->logits = arena_reals(a, B * (size_t)s->c->model.task.classes);
+    s->logits = arena_reals(a, B * logits_of_sample(s));
 }
 
 /* Of the longest document. */
@@ -166,11 +230,11 @@ static double pass(Step *s) {
     memset(s->grads, 0, s->c->model.params.total * sizeof *s->grads);
     engine_weights(&s->engine, s->w);
     engine_begin_update(&s->engine);
-    const Outcome out = {.loss = s->loss, .logits = s->logits};
-    engine_step(&s->engine, s->batch.samples, B, 1.0 / B, rng_key(0), s->grads, &out,
+    const Outcome out = {.loss = s->loss, .logits = s->logits, .room = s->batch.room};
+    engine_step(&s->engine, s->batch.samples, B, 1.0 / s->batch.answers, rng_key(0), s->grads, &out,
                 s->traces.trace);
     for (int i = 0; i < B; i++) loss += s->loss[i];
-    return loss / B;
+    return loss / s->batch.answers;
 }
 
 static void updates(Step *s, int n) {
@@ -184,6 +248,15 @@ static void updates(Step *s, int n) {
     }
 }
 
+static StTensor logits_tensor(const Step *s) {
+    const Batch *b = &s->batch;
+    const ModelTask *t = &s->c->model.task;
+    if (!b->mask) return st_real_tensor("logits", s->logits, 2, (int64_t[]){b->B, t->classes});
+    if (b->per == 1)
+        return st_real_tensor("logits", s->logits, 3, (int64_t[]){b->B, b->room, t->vocab});
+    return st_real_tensor("logits", s->logits, 4, (int64_t[]){b->B, b->per, b->room, t->vocab});
+}
+
 static bool write_results(Step *s, const char *path, Err *err) {
     const Model *m = &s->c->model;
     const size_t most = (size_t)(m->params.count + 3 * m->conf.depth + 2);
@@ -191,7 +264,7 @@ static bool write_results(Step *s, const char *path, Err *err) {
     char(*names)[96] = mem_alloc(most, sizeof *names);
     real loss = (real)pass(s);
     int n = params_tensors(&m->params, s->grads, "grad.", PARAM_TRAINED, t, names);
-    t[n++] = st_real_tensor("logits", s->logits, 2, (int64_t[]){s->batch.B, m->task.classes});
+    t[n++] = logits_tensor(s);
     t[n++] = st_real_tensor("loss", &loss, 1, (int64_t[]){1});
     n += traces_tensors(&s->traces, m, t + n, names + n);
     bool ok = st_write(path, KIND_TENSORS, t, n, NULL, 0, err);
@@ -237,9 +310,9 @@ static bool may_write(const Options *o, Err *err) {
 }
 
 static bool run(const Config *c, const Options *o, Err *err) {
-    Step s = {.c = c};
+    Step s = {.c = c, .batch = {.c = c, .path = o->batch}};
     StFile f = {0};
-    bool ok = st_open(&f, o->batch, err) && read_batch(&s.batch, c, o->batch, &f, err);
+    bool ok = st_open(&f, o->batch, err) && read_batch(&s.batch, &f, err);
     if (ok) {
         layout(&s, &s.memory);
         ok = arena_open(&s.memory, s.memory.used, err);
@@ -255,7 +328,7 @@ static bool run(const Config *c, const Options *o, Err *err) {
     if (ok && o->weights_out) ok = write_weights(&c->model, s.w, o->weights_out, err);
     engine_close(&s.engine);
     arena_close(&s.memory);
-    mem_free(s.batch.samples);
+    free_batch(&s.batch);
     traces_close(&s.traces);
     st_close(&f);
     return ok;

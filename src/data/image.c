@@ -212,6 +212,7 @@ const Task task_image = {
     .classes = CLASSES,
     .per_example = 1,
     .max_length = PIXELS,
+    .masked = 0.5,
     .official = {45000, 5000, 10000},
     .source = "CIFAR-10's binary version: " ARCHIVE " or the directory it holds",
     .archive = ARCHIVE,

@@ -152,6 +152,7 @@ const Task task_listops = {
     .classes = LISTOPS_CLASSES,
     .per_example = 1,
     .max_length = 2000,
+    .masked = 0.1,
     .official = {96000, 2000, 2000},
     .source = "basic_train.tsv, basic_val.tsv and basic_test.tsv of the Long Range Arena's release",
     .archive = "lra_release/lra_release/listops-1000",

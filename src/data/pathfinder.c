@@ -276,6 +276,7 @@ const Task task_pathfinder = {
     .name = "pathfinder",
     .title = "are two disks joined by a dashed path, pixel by pixel; 32 x 32",
     .max_length = 32 * 32,
+    .masked = 0.5,
     PATHFINDER,
 };
 
@@ -283,5 +284,6 @@ const Task task_pathx = {
     .name = "pathx",
     .title = "the same; 128 x 128",
     .max_length = 128 * 128,
+    .masked = 0.5,
     PATHFINDER,
 };

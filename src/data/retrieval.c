@@ -164,6 +164,7 @@ const Task task_retrieval = {
     .classes = CLASSES,
     .per_example = 2,
     .max_length = 4000,
+    .masked = 0.15,
     .official = {147086, 18090, 17437},
     .source = "the folder tsv_data of the Long Range Arena's release, or its lists of ids with the "
               "papers' texts",

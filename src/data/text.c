@@ -211,6 +211,7 @@ const Task task_text = {
     .classes = CLASSES,
     .per_example = 1,
     .max_length = 4096,
+    .masked = 0.15,
     .holds_out = true,
     .official = {OFFICIAL, OFFICIAL, OFFICIAL},
     .source = "the Large Movie Review Dataset: " ARCHIVE " or the directory it holds",

@@ -409,6 +409,7 @@ static void walk_sample(void *ctx, int lane, int thread) {
         for (int s = 0; s < p->m->nsegments; s++) segment_forward(p, &k->docs[i], &k->encoder, s);
         w->look(w->ctx, p, k, i);
     }
+    if (p->m->task.masked > 0) return;
     head_forward(p, k->docs, &k->head);
     w->look(w->ctx, p, k, per);
 }

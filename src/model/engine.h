@@ -81,7 +81,7 @@ void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out
 
 /* Computes a sample again as engine_evaluate does, for those who want to see its activations:
  * `look` is called when its document 0, then 1, is through (Worker.docs), and with document =
- * per_example when the head is (Worker.head). */
+ * per_example when the head is (Worker.head), which masked training has not. */
 typedef void EngineLook(void *ctx, const Pass *p, const Worker *k, int document);
 void engine_walk(Engine *e, const Sample *s, EngineLook *look, void *ctx);
 

@@ -78,7 +78,8 @@ static void look_at_document(Search *s, const Pass *p, const Doc *doc) {
         look_at_stream(s, m, doc, stream);
         if (norm >= 0) look_at_norm(s, p, doc, norm, stream);
     }
-    if (is_bad(s, doc->z, (size_t)m->conf.d)) snprintf(s->text, s->size, "pooled tokens");
+    const size_t pooled = m->task.masked > 0 ? 0 : (size_t)m->conf.d;
+    if (is_bad(s, doc->z, pooled)) snprintf(s->text, s->size, "pooled tokens");
 }
 
 static void look_at_head(Search *s, const Model *m, const HeadScratch *t) {

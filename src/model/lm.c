@@ -18,6 +18,15 @@ void lm_layout(LmScratch *t, Arena *a, const Model *m) {
     t->logits = arena_reals(a, LM_ROWS * (size_t)m->task.vocab);
 }
 
+/* Selection sampling (Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S). */
+void lm_mask(int *ids, int n, int masked, RngKey key) {
+    for (int i = 0; i < n; i++) {
+        if ((int)rng_below(key, (uint64_t)i, (uint32_t)(n - i)) >= masked) continue;
+        ids[i] = EMBED_MASKED;
+        masked--;
+    }
+}
+
 /* The next masked tokens from *at on, which moves behind them; how many. */
 static int gather(LmScratch *t, const Pass *p, const Doc *doc, const int *targets, const real *x,
                   int *at) {

@@ -13,6 +13,9 @@ typedef struct LmScratch {
 } LmScratch;
 void lm_layout(LmScratch *t, Arena *a, const Model *m);
 
+/* Makes `masked` of n ids EMBED_MASKED: any of them with the same probability. */
+void lm_mask(int *ids, int n, int masked, RngKey key);
+
 typedef struct LmOutcome {
     double loss; /* summed over masked tokens */
     int right;   /* of them */

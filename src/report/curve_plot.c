@@ -102,9 +102,11 @@ static const char *count_format(double end) {
 static void plot_axes(FILE *f, int key, CurveAxis axis, double end, bool minutes) {
     static const char *const names[] = {"update", "hours of training", "tokens"};
     fprintf(f, "set xlabel '%s'\nset ylabel '%s'\n", minutes ? "minutes of training" : names[axis],
-            key == RUN_LOSS ? "loss" : "accuracy, %");
+            key == RUN_LOSS   ? "loss"
+            : key == RUN_BITS ? "bits a token"
+                              : "accuracy, %");
     if (axis != CURVE_TIME) fprintf(f, "set format x '%s'\n", count_format(end));
-    fprintf(f, "set yrange [0<*:*%s]\n", key == RUN_LOSS ? "" : "<100");
+    fprintf(f, "set yrange [0<*:*%s]\n", key == RUN_ACCURACY ? "<100" : "");
     fputs("set xrange [0:*]\nset autoscale xfixmax\n", f);
     fputs("set offsets 0, graph 0.01, graph 0.02, graph 0.02\n", f);
 }
@@ -137,10 +139,17 @@ static void plot_lines(FILE *f, const Lines *l, const Groups *g, double scale) {
           f);
 }
 
+static bool all_masked(const Groups *g) {
+    for (int i = 0; i < g->n; i++)
+        if (!g->group[i].masked) return false;
+    return true;
+}
+
 bool curve_plot(Plot *p, const Groups *g, int key, CurveAxis axis, CurveBand band, Err *err) {
     Lines *l = mem_alloc((size_t)g->n, sizeof *l);
     int n = 0, longest = 0;
     double end = 0;
+    if (key == RUN_LOSS && all_masked(g)) key = RUN_BITS;
     for (int i = 0; i < g->n; i++) {
         make_lines(&l[i], g, i, key, axis, band);
         n += l[i].train.n + l[i].val.n;

@@ -1,4 +1,5 @@
-/* Plots of curves, and of accuracy over the number of clusters. Each writes a Plot's script. */
+/* Plots of curves, and of accuracy over the number of clusters. Each writes a Plot's script.
+ * The loss of masked training, where all runs are such, is drawn in bits a token. */
 #ifndef REPORT_CURVE_PLOT_H
 #define REPORT_CURVE_PLOT_H
 

@@ -159,7 +159,9 @@ static int by_text(const void *a, const void *b) {
 }
 
 static Group group_of(const Run *r) {
-    Group g = {.task = json_string(r->config, "task"), .values = cJSON_CreateObject()};
+    const char *objective = json_string(r->config, "train.objective");
+    Group g = {.masked = objective && !strcmp(objective, "masked"), .values = cJSON_CreateObject()};
+    g.task = text_format("%s%s", json_string(r->config, "task"), g.masked ? ", masked" : "");
     cJSON *config = cJSON_Duplicate(r->config, true);
     config_complete(config);
     add_values(g.values, config, "");
@@ -190,6 +192,7 @@ static void add_run(Group *g, const Run *r) {
 
 static void free_group(Group *g) {
     cJSON_Delete(g->values);
+    mem_free(g->task);
     mem_free(g->run);
 }
 
@@ -306,6 +309,10 @@ static double test_accuracy(const Run *r, int which) {
     return r->tested[which] && run_done(r) ? accuracy(&r->test[which]) : NAN;
 }
 
+static double test_bits(const Run *r) {
+    return r->tested[RUN_BEST] && run_done(r) ? r->test[RUN_BEST].value[RUN_BITS] : NAN;
+}
+
 static double last_memory(const Run *r) {
     return r->train.n ? r->train.line[r->train.n - 1].value[RUN_RSS_MB] : NAN;
 }
@@ -316,7 +323,7 @@ static double made(const Run *r, int key) {
 }
 
 /* What of a run each Spread is made of. */
-enum { BEST, LAST, VALIDATION, SO_FAR, SAMPLES, MEMORY, EPOCHS, HOURS, FIGURES };
+enum { BEST, LAST, VALIDATION, SO_FAR, BITS, SAMPLES, MEMORY, EPOCHS, HOURS, FIGURES };
 
 static double figure(const Run *r, int which) {
     switch (which) {
@@ -324,6 +331,7 @@ static double figure(const Run *r, int which) {
     case LAST: return test_accuracy(r, RUN_LAST);
     case VALIDATION: return run_done(r) ? accuracy(run_best(r)) : NAN;
     case SO_FAR: return run_done(r) ? NAN : accuracy(run_best(r));
+    case BITS: return test_bits(r);
     case SAMPLES: return run_samples_per_s(r);
     case MEMORY: return last_memory(r);
     case EPOCHS: return made(r, RUN_EPOCH);
@@ -349,8 +357,9 @@ static void measure_model(Result *r, const Run *run) {
 
 void group_result(Result *r, const Group *g, bool model) {
     *r = (Result){.runs = g->n, .parameters = NAN, .gflop = NAN, .test_examples = NAN};
-    Spread *const out[FIGURES] = {&r->best,          &r->last,      &r->validation, &r->so_far,
-                                  &r->samples_per_s, &r->memory_mb, &r->epochs,     &r->hours};
+    Spread *const out[FIGURES] = {&r->best,      &r->last,   &r->validation,
+                                  &r->so_far,    &r->bits,   &r->samples_per_s,
+                                  &r->memory_mb, &r->epochs, &r->hours};
     double *x = mem_alloc((size_t)g->n + 1, sizeof *x);
     for (int which = 0; which < FIGURES; which++) {
         for (int i = 0; i < g->n; i++) x[i] = figure(g->run[i], which);

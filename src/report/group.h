@@ -5,7 +5,9 @@
 #include "report/find.h"
 
 typedef struct Group {
-    const char *task, *type; /* type: of its attention; NULL: its config has none */
+    char *task; /* "listops"; of masked training "listops, masked": no result of the task */
+    bool masked;
+    const char *type; /* of its attention; NULL: its config has none */
     const Run **run;
     int n;
     cJSON *values; /* flat: "model.attention.clusters" has the text 16 */
@@ -44,6 +46,7 @@ typedef struct Result {
     Spread best, last; /* test of the finished */
     Spread validation; /* the finished runs' best */
     Spread so_far;     /* the best validation of the others */
+    Spread bits;       /* of masked training, a token: test of the best */
     Spread samples_per_s, memory_mb, epochs, hours;
     double parameters, gflop; /* trained; forward and backward of a sample at full length */
     double test_examples;     /* NaN: none was tested */

@@ -18,8 +18,12 @@ static void add_key_column(Table *t, const Groups *g, const char *key) {
     table_column(t, group_key_title(g, key), key, numbers ? COLUMN_NUMBER : COLUMN_TEXT, 0);
 }
 
-/* Some column is of the unfinished alone: only where there are any. */
-static void add_columns(Table *t, const Groups *g, bool unfinished) {
+/* Columns that only some rows have, and only where there are such rows. */
+typedef struct Extra {
+    bool unfinished, bits;
+} Extra;
+
+static void add_columns(Table *t, const Groups *g, Extra extra) {
     if (g->each) table_column(t, "run", "run", COLUMN_TEXT, 0);
     table_column(t, "task", "task", COLUMN_TEXT, 0);
     for (int i = 0; i < g->nkeys; i++) add_key_column(t, g, g->key[i]);
@@ -27,7 +31,8 @@ static void add_columns(Table *t, const Groups *g, bool unfinished) {
     table_column(t, "validation, %", "validation_percent", COLUMN_SPREAD, 2);
     table_column(t, "test of best, %", "test_best_percent", COLUMN_SPREAD, 2);
     table_column(t, "test of last, %", "test_last_percent", COLUMN_SPREAD, 2);
-    if (unfinished)
+    if (extra.bits) table_column(t, "bits a token", "bits", COLUMN_SPREAD, 3);
+    if (extra.unfinished)
         table_column(t, "unfinished: validation, %", "unfinished_validation_percent", COLUMN_SPREAD,
                      2);
     table_column(t, "parameters", "parameters", COLUMN_NUMBER, 0);
@@ -44,8 +49,7 @@ static void put(Cell **c, double mean, double sd) {
     (*c)++;
 }
 
-static void add_row(Table *t, const Groups *g, const Group *group, const Result *r,
-                    bool unfinished) {
+static void add_row(Table *t, const Groups *g, const Group *group, const Result *r, Extra extra) {
     Cell *c = table_row(t);
     if (g->each) cell_text(c++, group->run[0]->dir);
     cell_text(c++, group->task);
@@ -54,15 +58,19 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
     put(&c, r->validation.mean, r->validation.sd);
     put(&c, r->best.mean, r->best.sd);
     put(&c, r->last.mean, r->last.sd);
-    if (unfinished) put(&c, r->so_far.mean, r->so_far.sd);
+    if (extra.bits) put(&c, r->bits.mean, r->bits.sd);
+    if (extra.unfinished) put(&c, r->so_far.mean, r->so_far.sd);
     const double means[] = {r->parameters,     r->gflop,       r->samples_per_s.mean,
                             r->memory_mb.mean, r->epochs.mean, r->hours.mean};
     for (size_t i = 0; i < sizeof means / sizeof *means; i++) put(&c, means[i], NAN);
 }
 
-static void add_notes(Table *t, bool spread, bool unfinished) {
+static void add_notes(Table *t, bool spread, Extra extra) {
     if (spread) table_note(t, mem_strdup("±: the sample standard deviation over runs."));
-    if (unfinished)
+    if (extra.bits)
+        table_note(t, mem_strdup("masked: masked training; its accuracy is of masked tokens, and "
+                                 "bits a token is the test of the best."));
+    if (extra.unfinished)
         table_note(t, mem_strdup("unfinished: validation is the best so far of the runs that did "
                                  "not come to their end."));
     table_note(t,
@@ -74,15 +82,17 @@ static void add_notes(Table *t, bool spread, bool unfinished) {
 
 void results_table(Table *t, const Groups *g) {
     Result *r = mem_alloc((size_t)g->n + 1, sizeof *r);
-    bool spread = false, unfinished = false;
+    bool spread = false;
+    Extra extra = {false, false};
     *t = (Table){0};
     for (int i = 0; i < g->n; i++) {
         group_result(&r[i], &g->group[i], true);
         spread |= !isnan(r[i].best.sd) || !isnan(r[i].so_far.sd);
-        unfinished |= r[i].finished < r[i].runs;
+        extra.unfinished |= r[i].finished < r[i].runs;
+        extra.bits |= g->group[i].masked;
     }
-    add_columns(t, g, unfinished);
-    for (int i = 0; i < g->n; i++) add_row(t, g, &g->group[i], &r[i], unfinished);
-    add_notes(t, spread, unfinished);
+    add_columns(t, g, extra);
+    for (int i = 0; i < g->n; i++) add_row(t, g, &g->group[i], &r[i], extra);
+    add_notes(t, spread, extra);
     mem_free(r);
 }

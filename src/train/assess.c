@@ -14,8 +14,7 @@ enum { CLASSES_SHOWN = 12, MISTAKES_SHOWN = 10 };
 /* ---- what is collected ---- */
 
 typedef struct Item {
-    int length;
-    bool correct;
+    int length, answers, correct;
 } Item;
 
 typedef struct Collector {
@@ -38,21 +37,30 @@ static void write_row(const Collector *c, const Batch *b, int i) {
     fputc('\n', c->csv.f);
 }
 
+static void count_class(Collector *c, const Batch *b, int i) {
+    Assessment *a = c->a;
+    const int label = b->samples[i].label, predicted = b->out.predicted[i];
+    a->labels[label]++;
+    if (a->confusion) a->confusion[(size_t)label * (size_t)a->K + (size_t)predicted]++;
+    if (c->csv.f) write_row(c, b, i);
+}
+
 static void collect(void *ctx, const Batch *b) {
     Collector *c = ctx;
-    Assessment *a = c->a;
     for (int i = 0; i < b->n; i++) {
-        const int label = b->samples[i].label, predicted = b->out.predicted[i];
         const double length = loader_tokens(&c->t->loader, c->t->split, b->examples[i]);
-        a->labels[label]++;
-        if (a->confusion) a->confusion[(size_t)label * (size_t)a->K + (size_t)predicted]++;
-        if (c->csv.f) write_row(c, b, i);
-        c->items[c->n++] = (Item){(int)length, label == predicted};
+        if (c->a->K) count_class(c, b, i);
+        c->items[c->n++] = (Item){(int)length, b->answers[i], b->out.right[i]};
     }
 }
 
 static bool open_csv(Collector *c, const char *path, Err *err) {
     if (!path) return true;
+    if (trained_guesses(c->t))
+        return err_set(err, EX_USAGE,
+                       "--predict: %s was trained to guess masked tokens (train.objective=masked): "
+                       "it knows no classes",
+                       c->t->checkpoint);
     if (file_same(path, c->t->checkpoint))
         return err_set(err, EX_USAGE, "--predict: %s is the checkpoint itself", path);
     if (!atomic_open(&c->csv, path, KIND_PREDICTIONS, err)) return false;
@@ -80,6 +88,7 @@ static void bin_lengths(Assessment *a, Item *items) {
         *b = (LengthBin){.from = items[i].length, .to = items[last].length};
         for (; i < a->count && items[i].length <= b->to; i++) {
             b->count++;
+            b->answers += items[i].answers;
             b->correct += items[i].correct;
         }
     }
@@ -100,11 +109,11 @@ static bool run(Collector *c, Trained *t, Err *err) {
 }
 
 bool assess(Assessment *a, Trained *t, const char *predict, Err *err) {
-    const size_t K = (size_t)t->config.model.task.classes;
+    const size_t K = trained_guesses(t) ? 0 : (size_t)t->config.model.task.classes;
     const size_t count = (size_t)t->loader.examples[t->split];
     *a = (Assessment){.count = (int)count, .K = (int)K};
     a->labels = mem_alloc(K, sizeof *a->labels);
-    if (K <= ASSESS_MOST_CLASSES) a->confusion = mem_alloc(K * K, sizeof *a->confusion);
+    if (K && K <= ASSESS_MOST_CLASSES) a->confusion = mem_alloc(K * K, sizeof *a->confusion);
     Collector c = {.a = a, .t = t};
     c.items = mem_alloc(count, sizeof *c.items);
     c.p = mem_alloc(K, sizeof *c.p);
@@ -175,7 +184,7 @@ static void print_lengths(FILE *f, const Assessment *a) {
     for (int i = 0; i < a->bins; i++) {
         const LengthBin *b = &a->bin[i];
         fprintf(f, "  %6d to %-6d %8d  %5.1f %%\n", b->from, b->to, b->count,
-                100 * share(b->correct, b->count));
+                100 * share(b->correct, b->answers));
     }
 }
 
@@ -187,32 +196,41 @@ static const RunLine *measured(const Trained *t) {
     return t->run.tested[which] && l->step == t->update ? l : NULL;
 }
 
-static void print_measured(FILE *f, const Assessment *a, const RunLine *l) {
-    char was[64], now[64];
-    snprintf(was, sizeof was, "%.2f %%, loss %.4f", 100 * l->value[RUN_ACCURACY],
-             l->value[RUN_LOSS]);
-    snprintf(now, sizeof now, "%.2f %%, loss %.4f", 100 * a->score.accuracy, a->score.loss);
-    if (!strcmp(was, now))
+static const char *describe(char *buf, size_t size, const Score *s, const Trained *t) {
+    char loss[64];
+    loss_text(loss, sizeof loss, s->loss, t->config.train.objective);
+    snprintf(buf, size, "%.2f %%, %s", 100 * s->accuracy, loss);
+    return buf;
+}
+
+static void print_measured(FILE *f, const Assessment *a, const Trained *t, const RunLine *l) {
+    char was[96], now[96];
+    const Score then = {l->value[RUN_ACCURACY], l->value[RUN_LOSS]};
+    if (!strcmp(describe(was, sizeof was, &then, t), describe(now, sizeof now, &a->score, t)))
         fprintf(f, "as cast_train measured it\n");
     else
         fprintf(f, "cast_train measured %s: the data, the program or the machine is another\n",
                 was);
 }
 
-void assess_print(FILE *f, const Assessment *a, const Trained *t) {
+static void print_commonest(FILE *f, const Assessment *a, const Trained *t) {
     char name[64];
     int commonest = 0;
-    trained_print(f, t);
     for (int k = 1; k < a->K; k++)
         if (a->labels[k] > a->labels[commonest]) commonest = k;
-    fprintf(f, "\n%s accuracy of %s (update %lld): %.2f %%, loss %.4f, %d examples\n",
-            split_names[t->split], t->which, (long long)t->update, 100 * a->score.accuracy,
-            a->score.loss, a->count);
-    const RunLine *l = measured(t);
-    if (l) print_measured(f, a, l);
     fprintf(f, "always answering %s would give %.2f %%\n",
             trained_class(t, commonest, name, sizeof name),
             100 * share(a->labels[commonest], a->count));
+}
+
+void assess_print(FILE *f, const Assessment *a, const Trained *t) {
+    char score[96];
+    trained_print(f, t);
+    fprintf(f, "\n%s accuracy of %s (update %lld): %s, %d examples\n", split_names[t->split],
+            t->which, (long long)t->update, describe(score, sizeof score, &a->score, t), a->count);
+    const RunLine *l = measured(t);
+    if (l) print_measured(f, a, t, l);
+    if (a->K) print_commonest(f, a, t);
     if (a->bins) print_lengths(f, a);
     if (!a->confusion) return;
     if (a->K <= CLASSES_SHOWN)
@@ -231,7 +249,7 @@ static cJSON *lengths_json(const Assessment *a) {
         cJSON_AddNumberToObject(o, "from", b->from);
         cJSON_AddNumberToObject(o, "to", b->to);
         cJSON_AddNumberToObject(o, "count", b->count);
-        cJSON_AddNumberToObject(o, "accuracy", share(b->correct, b->count));
+        cJSON_AddNumberToObject(o, "accuracy", share(b->correct, b->answers));
         cJSON_AddItemToArray(list, o);
     }
     return list;
@@ -246,7 +264,8 @@ void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
     cJSON_AddNumberToObject(o, "count", a->count);
     cJSON_AddNumberToObject(o, "accuracy", a->score.accuracy);
     cJSON_AddNumberToObject(o, "loss", a->score.loss);
-    cJSON_AddItemToObject(o, "labels", cJSON_CreateIntArray(a->labels, a->K));
+    if (trained_guesses(t)) cJSON_AddNumberToObject(o, "bits", a->score.loss / log(2));
+    if (a->K) cJSON_AddItemToObject(o, "labels", cJSON_CreateIntArray(a->labels, a->K));
     cJSON_AddItemToObject(o, "by_length", lengths_json(a));
     cJSON *rows = a->confusion ? cJSON_AddArrayToObject(o, "confusion") : NULL;
     for (int k = 0; k < a->K && rows; k++)

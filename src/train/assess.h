@@ -10,13 +10,13 @@
 enum { ASSESS_BINS = 5, ASSESS_MOST_CLASSES = 512 };
 
 typedef struct LengthBin {
-    int from, to; /* tokens of an example as the encoder sees them, both included */
-    int count, correct;
+    int from, to;                /* tokens of an example as the encoder sees them, both included */
+    int count, answers, correct; /* answers: train/loader.h */
 } LengthBin;
 
 typedef struct Assessment {
     Score score;
-    int count, K;
+    int count, K;   /* K: 0 of a model that guesses masked tokens */
     int *labels;    /* (K) examples of each class */
     int *confusion; /* (K,K): row the label, column what was predicted; NULL: too many classes */
     LengthBin bin[ASSESS_BINS]; /* about equally many examples each, by rising length */

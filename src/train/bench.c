@@ -18,7 +18,7 @@ typedef struct Bench {
     real *w, *grads;
     Adamw adamw;
     Sample *samples;
-    int *ids;
+    int *ids, *masked; /* masked: its ids with some of them masked, in masked training */
     double *loss;
     double step[MOST_STEPS];
     int nsteps;
@@ -31,7 +31,22 @@ static void layout(Bench *b, Arena *a) {
     adamw_layout(&b->adamw, a, &b->m->params);
     b->samples = arena_take(a, B, sizeof *b->samples);
     b->ids = arena_ints(a, B * (size_t)(b->m->task.per_example * b->m->conf.max_length));
+    if (b->m->task.masked > 0)
+        b->masked = arena_ints(a, B * (size_t)(b->m->task.per_example * b->m->conf.max_length));
     b->loss = arena_take(a, B, sizeof *b->loss);
+}
+
+static void mask(Bench *b) {
+    const Model *m = b->m;
+    const int L = m->conf.max_length, count = b->c->train.batch * m->task.per_example;
+    for (int i = 0; i < count; i++) {
+        Sample *s = &b->samples[i / m->task.per_example];
+        int *ids = b->masked + (size_t)i * (size_t)L;
+        memcpy(ids, b->ids + (size_t)i * (size_t)L, (size_t)L * sizeof *ids);
+        lm_mask(ids, L, model_masked(m, L), rng_subkey(rng_key(2), (uint64_t)i));
+        s->targets[i % m->task.per_example] = s->ids[i % m->task.per_example];
+        s->ids[i % m->task.per_example] = ids;
+    }
 }
 
 /* Random tokens. Which clusters they form changes little of what a step costs: a mechanism that
@@ -51,6 +66,7 @@ static void fill(Bench *b) {
             s->length[j] = L;
         }
     }
+    if (m->task.masked > 0) mask(b);
 }
 
 static bool open_bench(Bench *b, const Config *c, Err *err) {

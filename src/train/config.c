@@ -44,6 +44,11 @@ static const ConfigKey *data_keys(const Task *task) {
 
 #define AT(field) offsetof(TrainConf, field)
 static const ConfigKey train_keys[] = {
+    {"objective", KEY_CHOICE, AT(objective), "\"classify\"", 0, 0, "classify masked",
+     "what is learned: the labels; or which tokens stand where some are masked, without labels"},
+    {"mask", KEY_REAL, AT(mask), "0", 0, 0.95, NULL,
+     "masked training's share of tokens; 0: the task's, 0.5 of pictures, 0.15 of text, 0.1 of "
+     "listops"},
     {"epochs", KEY_INT, AT(epochs), "1", 1, 1e6, NULL, "passes over the training split",
      .flags = KEY_LENGTH},
     {"steps", KEY_INT, AT(steps), "0", 0, 2e9, NULL, "updates to make; 0: as many as epochs give",
@@ -65,7 +70,7 @@ static const ConfigKey train_keys[] = {
     {"clip", KEY_REAL, AT(clip), "0", 0, 1e9, NULL,
      "largest norm of the gradients; 0: no clipping"},
     {"seed", KEY_INT, AT(seed), "1", 0, 2147483647, NULL,
-     "of initial weights, data order and dropout", .flags = KEY_INCIDENTAL},
+     "of initial weights, data order, masks and dropout", .flags = KEY_INCIDENTAL},
     {"lanes", KEY_INT, AT(lanes), "32", 1, 4096, NULL,
      "gradient sums a batch is dealt to; part of what fixes the bits, and the most threads that "
      "train"},
@@ -108,16 +113,32 @@ static bool no_sizes(const Task *t, Err *err) {
                    err->text, file_here(here));
 }
 
+static bool find_objective(Config *c, Err *err) {
+    TrainConf *t = &c->train;
+    const bool masked = t->objective == OBJECTIVE_MASKED;
+    if (!masked && t->mask > 0)
+        return err_set(
+            err, EX_CONFIG,
+            "%s: train.mask = %g goes with train.objective=masked, which is \"classify\"", c->path,
+            t->mask);
+    if (masked && t->mask == 0) t->mask = c->task->masked;
+    return !masked || t->mask > 0 ||
+           err_set(err, EX_CONFIG,
+                   "%s: train.objective \"masked\" on task %s needs train.mask, the share of "
+                   "tokens to mask, say 0.15",
+                   c->path, c->task->name);
+}
+
 /* What the model is to read and to tell apart: the task's sizes, or those of its training split. */
 static bool find_sizes(const Config *c, ModelTask *sizes, Err *err) {
     char path[FILE_PATH_MAX];
     Dataset d;
     const Task *t = c->task;
-    *sizes = (ModelTask){t->vocab, t->classes, t->per_example, t->max_length};
+    *sizes = (ModelTask){t->vocab, t->classes, t->per_example, t->max_length, 0, false};
     if (t->vocab) return true;
     if (!dataset_path(path, c->data_dir, SPLIT_TRAIN, err) || !dataset_open(&d, path, err))
         return no_sizes(t, err);
-    *sizes = (ModelTask){d.vocab, d.classes, d.per_example, 1};
+    *sizes = (ModelTask){d.vocab, d.classes, d.per_example, 1, 0, false};
     for (int i = 0; i < d.documents; i++)
         if (dataset_length(&d, i) > sizes->max_length) sizes->max_length = dataset_length(&d, i);
     dataset_close(&d);
@@ -135,7 +156,10 @@ static bool read_all(Config *c, const cJSON *root, Err *err) {
     if (model && !cJSON_IsObject(model))
         return err_set(err, EX_CONFIG, "%s: key 'model' must be an object", c->path);
     ModelTask sizes;
-    return find_sizes(c, &sizes, err) && model_open(&c->model, model, &sizes, c->path, err);
+    if (!find_objective(c, err) || !find_sizes(c, &sizes, err)) return false;
+    sizes.masked = c->train.mask;
+    sizes.masks = sizes.masked > 0;
+    return model_open(&c->model, model, &sizes, c->path, err);
 }
 
 static cJSON *resolve(const Config *c) {

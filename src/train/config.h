@@ -7,8 +7,12 @@
 #include "model/model.h"
 #include "optim/adamw.h"
 
+typedef enum Objective { OBJECTIVE_CLASSIFY, OBJECTIVE_MASKED } Objective;
+
 typedef struct TrainConf {
     int epochs, steps, batch, accumulate, warmup, schedule, eval_every, log_every, lanes, seed, nan;
+    int objective;
+    double mask; /* resolved: the share of tokens in masked training, 0 in classification */
     double lr, clip, minutes, save_minutes;
     bool tensorboard;
     AdamwConf adamw;

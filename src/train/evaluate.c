@@ -26,11 +26,19 @@ static void show(const char *what, int done, int count, double *shown) {
     *shown = clock_seconds();
 }
 
+const char *loss_text(char *buf, size_t size, double loss, int objective) {
+    if (objective == OBJECTIVE_MASKED)
+        snprintf(buf, size, "%.4f bits a token", loss / log(2));
+    else
+        snprintf(buf, size, "loss %.4f", loss);
+    return buf;
+}
+
 bool evaluate(Score *score, Engine *e, Loader *f, int split, const char *what, const Watch *watch,
               Err *err) {
     const Watch none = {0}, *w = watch ? watch : &none;
     const int all = f->examples[split], count = w->most && w->most < all ? w->most : all;
-    double loss = 0, correct = 0, shown = 0;
+    double loss = 0, correct = 0, answers = 0, shown = 0;
     char bad[128];
     if (!finite_params(&e->m->params, e->w, bad, sizeof bad))
         return err_set(err, EX_SOFTWARE, "%s", bad);
@@ -44,10 +52,11 @@ bool evaluate(Score *score, Engine *e, Loader *f, int split, const char *what, c
         if (!evaluate_check(e, f, split, from, err)) return false;
         for (int i = 0; i < b->n; i++) {
             loss += b->out.loss[i];
-            correct += b->out.predicted[i] == b->samples[i].label;
+            correct += b->out.right[i];
+            answers += b->answers[i];
         }
         if (w->batch) w->batch(w->ctx, b);
     }
-    *score = (Score){correct / count, loss / count};
+    *score = (Score){correct / answers, loss / answers};
     return true;
 }

@@ -1,4 +1,4 @@
-/* Accuracy and loss over a whole split. */
+/* Accuracy and loss over a whole split, an answer: of labels, or of masked tokens. */
 #ifndef TRAIN_EVALUATE_H
 #define TRAIN_EVALUATE_H
 
@@ -14,10 +14,13 @@ typedef struct Watch {
     int most;          /* how many examples, the first ones; 0: all */
 } Watch;
 
-/* Means over the examples, the last partial batch too, summed in their order: the result does not
- * depend on the number of threads. `what` heads the progress line; watch may be NULL. EX_TEMPFAIL:
- * a signal asks to stop; EX_SOFTWARE: weights or an example's loss are not finite, and err says
- * where that begins. */
+/* As people read a mean loss, into buf: "loss 0.6021", of masked training "1.7811 bits a token". */
+const char *loss_text(char *buf, size_t size, double loss, int objective);
+
+/* Means over the answers (train/loader.h), the last partial batch too, summed in the examples'
+ * order: the result does not depend on the number of threads. `what` heads the progress line; watch
+ * may be NULL. EX_TEMPFAIL: a signal asks to stop; EX_SOFTWARE: weights or an example's loss are
+ * not finite, and err says where that begins. */
 bool evaluate(Score *score, Engine *e, Loader *f, int split, const char *what, const Watch *watch,
               Err *err);
 

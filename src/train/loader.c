@@ -1,5 +1,7 @@
 #include "train/loader.h"
 
+#include <string.h>
+
 #include "core/mem.h"
 
 static int per_update(const Loader *f) { return f->c->train.batch * f->c->train.accumulate; }
@@ -88,10 +90,13 @@ void loader_layout(Loader *f, Arena *a) {
     const size_t documents = B * (size_t)m->task.per_example;
     f->order = arena_ints(a, (size_t)f->examples[SPLIT_TRAIN]);
     f->ids = arena_ints(a, documents * (size_t)m->conf.max_length);
+    if (m->task.masked > 0) f->masked = arena_ints(a, documents * (size_t)m->conf.max_length);
     f->batch.examples = arena_ints(a, B);
+    f->batch.answers = arena_ints(a, B);
     f->batch.samples = arena_take(a, B, sizeof *f->batch.samples);
     f->batch.out.loss = arena_take(a, B, sizeof *f->batch.out.loss);
     f->batch.out.predicted = arena_ints(a, B);
+    f->batch.out.right = arena_ints(a, B);
 }
 
 int64_t loader_updates_per_epoch(const Loader *f) {
@@ -123,46 +128,89 @@ double loader_flops(const Loader *f, int split, int example) {
     return flops;
 }
 
-/* The examples listed in f->batch.examples, n of them. */
-static void fill(Loader *f, int split, int n) {
+static int answers(const Loader *f, int split, int example) {
+    const Model *m = &f->c->model;
+    if (m->task.masked == 0) return 1;
+    int n = 0;
+    for (int j = 0; j < m->task.per_example; j++)
+        n += model_masked(m, length(f, split, example, j));
+    return n;
+}
+
+/* Masks some of a sample's tokens, which are in f->ids from `at` on. */
+static void mask(Loader *f, Sample *s, RngKey key, size_t at) {
+    for (int j = 0; j < f->c->model.task.per_example; j++) {
+        int *ids = f->masked + at;
+        memcpy(ids, s->ids[j], (size_t)s->length[j] * sizeof *ids);
+        lm_mask(ids, s->length[j], model_masked(&f->c->model, s->length[j]),
+                rng_subkey(rng_subkey(key, (uint64_t)s->number), (uint64_t)j));
+        s->targets[j] = s->ids[j];
+        s->ids[j] = ids;
+        at += (size_t)s->length[j];
+    }
+}
+
+/* The examples listed in f->batch.examples, n of them. `key` is of what is drawn. */
+static void fill(Loader *f, int split, int n, RngKey key) {
     const Dataset *d = &f->split[split];
     Batch *b = &f->batch;
-    int *ids = f->ids;
+    size_t at = 0, next;
     b->n = n;
     b->tokens = b->flops = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++, at = next) {
         const int example = b->examples[i];
         Sample *s = &b->samples[i];
         s->label = d->labels[example];
         s->number = example;
+        next = at;
         for (int j = 0; j < d->per_example; j++) {
             const int document = dataset_document(d, example, j);
-            s->ids[j] = ids;
-            s->length[j] = dataset_tokens(d, document, f->c->model.conf.max_length, ids);
-            ids += s->length[j];
+            s->ids[j] = f->ids + next;
+            s->length[j] = dataset_tokens(d, document, f->c->model.conf.max_length, f->ids + next);
+            next += (size_t)s->length[j];
         }
+        if (f->masked) mask(f, s, rng_subkey_name(key, "mask"), at);
+        b->answers[i] = answers(f, split, example);
         b->tokens += loader_tokens(f, split, example);
         b->flops += loader_flops(f, split, example);
     }
 }
 
-void loader_train(Loader *f, int64_t update, int micro) {
+/* Brings the order of the update's epoch, and returns the place of its first example in it. */
+static int find_update(Loader *f, int64_t update) {
     const int64_t an_epoch = loader_updates_per_epoch(f), epoch = (update - 1) / an_epoch;
     if (epoch != f->epoch) {
         RngKey key = rng_subkey_name(rng_key((uint64_t)f->c->train.seed), "order");
         rng_permutation(f->order, f->examples[SPLIT_TRAIN], rng_subkey(key, (uint64_t)epoch));
         f->epoch = epoch;
     }
-    const int B = f->c->train.batch;
-    const int from = (int)((update - 1) % an_epoch) * per_update(f) + micro * B;
+    return (int)((update - 1) % an_epoch) * per_update(f);
+}
+
+double loader_answers(Loader *f, int64_t update) {
+    const int from = find_update(f, update);
+    double n = 0;
+    for (int i = from; i < from + per_update(f); i++)
+        n += answers(f, SPLIT_TRAIN, loader_index(f, SPLIT_TRAIN, f->order[i]));
+    return n;
+}
+
+/* Of draws that depend on the split, and on `epoch` where that is not negative. */
+static RngKey draws(const Loader *f, int split, int64_t epoch) {
+    const RngKey key = rng_subkey_name(rng_key((uint64_t)f->c->train.seed), split_names[split]);
+    return epoch < 0 ? key : rng_subkey(key, (uint64_t)epoch);
+}
+
+void loader_train(Loader *f, int64_t update, int micro) {
+    const int B = f->c->train.batch, from = find_update(f, update) + micro * B;
     for (int i = 0; i < B; i++)
         f->batch.examples[i] = loader_index(f, SPLIT_TRAIN, f->order[from + i]);
-    fill(f, SPLIT_TRAIN, B);
+    fill(f, SPLIT_TRAIN, B, draws(f, SPLIT_TRAIN, f->epoch));
 }
 
 void loader_split(Loader *f, int split, int from) {
     const int left = f->examples[split] - from, B = f->c->train.batch;
     const int n = left < B ? left : B;
     for (int i = 0; i < n; i++) f->batch.examples[i] = loader_index(f, split, from + i);
-    fill(f, split, n);
+    fill(f, split, n, draws(f, split, -1));
 }

@@ -7,7 +7,10 @@
  * With data.holdout, train and val are two views of train.safetensors, each in the file's order:
  * val has those of its n examples that a permutation keyed by data.holdout_seed puts into the first
  * n * data.holdout (rounded) places, train has the others; val.safetensors is not read. The choice
- * does not depend on train.seed, so runs that differ in it are validated on the same examples. */
+ * does not depend on train.seed, so runs that differ in it are validated on the same examples.
+ *
+ * In masked training the masks of an example follow from train.seed, the epoch and the example, of
+ * validation and test from train.seed and the example alone. */
 #ifndef TRAIN_LOADER_H
 #define TRAIN_LOADER_H
 
@@ -19,7 +22,8 @@ typedef struct Batch {
     int n;
     int *examples;   /* (n) their indices in the split's file */
     Sample *samples; /* (n) */
-    Outcome out;     /* (n) loss and prediction, for the engine to fill */
+    int *answers;    /* (n) that are asked for: one, or as many as tokens are masked */
+    Outcome out;     /* (n) loss and answers, for the engine to fill */
     double tokens;   /* as the encoder sees them */
     double flops;    /* useful ones of a forward pass */
 } Batch;
@@ -31,7 +35,8 @@ typedef struct Loader {
     int *view[SPLITS];    /* (examples) indices in the file; NULL: all of it */
     int *order;           /* (examples) the training split in the order of `epoch` */
     int64_t epoch;
-    int *ids; /* of the batch at hand */
+    int *ids;    /* of the batch at hand */
+    int *masked; /* its ids with some of them masked; NULL: none are */
     Batch batch;
 } Loader;
 
@@ -46,6 +51,9 @@ void loader_close(Loader *f);
 void loader_layout(Loader *f, Arena *a);
 
 int64_t loader_updates_per_epoch(const Loader *f);
+
+/* The answers that an update asks for, its micro-batches together. */
+double loader_answers(Loader *f, int64_t update);
 
 /* The micro-batch (0, 1, ...) of update 1, 2, ... into f->batch. */
 void loader_train(Loader *f, int64_t update, int micro);

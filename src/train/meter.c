@@ -65,18 +65,19 @@ static void show_place(const Meter *m, const State *s, const Work *w) {
 static void draw(Meter *m, const State *s, double lr, double norm, bool keep) {
     const Work w = work_sum(&m->now, &m->before);
     const Tally *t = &s->tally, *b = &m->tally_before;
-    const double n = t->samples + b->samples, flops = w.flops / w.seconds;
-    const double loss = (t->loss + b->loss) / n;
+    const double n = t->answers + b->answers, flops = w.flops / w.seconds;
+    const bool bits = m->conf->objective == OBJECTIVE_MASKED;
+    const double loss = (t->loss + b->loss) / n / (bits ? log(2) : 1);
     char left[32], samples[32], tokens[32], speed[32], losses[32];
     if (m->among) show_place(m, s, &w);
     snprintf(losses, sizeof losses, loss < 1000 ? "%.3f" : "%.3g", loss);
     log_progress(keep,
-                 "%lld/%lld ep %.2f  %s left  loss %s acc %.1f%%  lr %.1e |g| %.2g  "
+                 "%lld/%lld ep %.2f  %s left  %s %s acc %.1f%%  lr %.1e |g| %.2g  "
                  "%s/s %s tok/s %sFLOP/s %.0f%%",
                  (long long)s->update, (long long)m->horizon,
                  (double)s->update / (double)m->per_epoch,
-                 format_duration(left, sizeof left, seconds_left(m, s, &w)), losses,
-                 100 * (t->correct + b->correct) / n, lr, norm,
+                 format_duration(left, sizeof left, seconds_left(m, s, &w)), bits ? "bits" : "loss",
+                 losses, 100 * (t->correct + b->correct) / n, lr, norm,
                  format_rate(samples, sizeof samples, w.samples / w.seconds),
                  format_count(tokens, sizeof tokens, w.tokens / w.seconds),
                  format_count(speed, sizeof speed, flops), 100 * flops * 1e-9 / m->peak);
@@ -112,6 +113,17 @@ static void scalar(Meter *m, const char *tag, double value) {
     events_scalar(&m->events, tag, value);
 }
 
+static void scalars(Meter *m, const char *group, const Score *score) {
+    char tag[64];
+    snprintf(tag, sizeof tag, "%s/accuracy", group);
+    scalar(m, tag, score->accuracy);
+    snprintf(tag, sizeof tag, "%s/loss", group);
+    scalar(m, tag, score->loss);
+    if (m->conf->objective != OBJECTIVE_MASKED) return;
+    snprintf(tag, sizeof tag, "%s/bits", group);
+    scalar(m, tag, score->loss / log(2));
+}
+
 /* A full disk does not stop training; it is told once. */
 static void tell_end(Meter *m, bool ok, const Err *err) {
     if (!ok && !m->failing) log_warn("%s; training goes on, later lines are tried", err->text);
@@ -133,8 +145,8 @@ static void report(Meter *m, State *s, double lr) {
     const Usage usage = usage_read();
     if (usage.own > m->most_own) m->most_own = usage.own;
     begin(m, "train", s->update);
-    scalar(m, "train/loss", t->loss / t->samples);
-    scalar(m, "train/accuracy", t->correct / t->samples);
+    const Score score = {t->correct / t->answers, t->loss / t->answers};
+    scalars(m, "train", &score);
     scalar(m, "train/lr", lr);
     scalar(m, "train/grad_norm", t->norm / t->updates);
     scalar(m, "train/samples_per_s", w->samples / w->seconds);
@@ -221,19 +233,16 @@ void meter_changes(Meter *m, int64_t update, const Identity *was, const Identity
 
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds) {
     begin(m, "val", update);
-    scalar(m, "val/accuracy", score->accuracy);
-    scalar(m, "val/loss", score->loss);
+    scalars(m, "val", score);
     metrics_int(&m->file, "count", count);
     metrics_real(&m->file, "seconds", seconds);
     end(m);
 }
 
 bool meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count) {
-    const bool last = strcmp(which, "last") == 0;
     begin(m, "test", update);
     metrics_text(&m->file, "which", which);
-    scalar(m, last ? "test_last/accuracy" : "test_best/accuracy", score->accuracy);
-    scalar(m, last ? "test_last/loss" : "test_best/loss", score->loss);
+    scalars(m, strcmp(which, "last") == 0 ? "test_last" : "test_best", score);
     metrics_int(&m->file, "count", count);
     return end(m);
 }

@@ -3,8 +3,9 @@
  * metrics.jsonl has a line every train.log_every updates:
  *   kind           "train"
  *   step, epoch    updates made; epochs, with their fraction
- *   loss, accuracy, grad_norm   means since the last such line: of samples, samples, updates that
- *                  were made; null if none was
+ *   accuracy, loss, grad_norm   means since the last such line: of samples (in masked training of
+ *                  masked tokens), of these, and of updates that were made; null if none was
+ *   bits           in masked training: loss / ln 2; in the lines below too
  *   lr             of this update
  *   samples_per_s, tokens_per_s
  *   gflops         useful ones, as model_flops counts them, times 3: forward and backward

@@ -12,7 +12,8 @@
 enum { LINE_MAX_BYTES = 1 << 16 };
 
 static const char *const keys[RUN_KEYS] = {
-    "epoch", "loss", "accuracy", "samples_per_s", "tokens_per_s", "seconds", "rss_mb", "count",
+    "epoch",        "loss",    "bits",   "accuracy", "samples_per_s",
+    "tokens_per_s", "seconds", "rss_mb", "count",
 };
 
 /* ---- lines ---- */

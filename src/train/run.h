@@ -11,6 +11,7 @@
 enum {
     RUN_EPOCH,
     RUN_LOSS,
+    RUN_BITS, /* of masked training */
     RUN_ACCURACY,
     RUN_SAMPLES_PER_S,
     RUN_TOKENS_PER_S,

@@ -27,7 +27,7 @@ typedef struct Score {
 } Score;
 
 typedef struct Tally {
-    double updates, samples, loss, correct, norm; /* norm: of the gradients, summed over updates */
+    double updates, answers, loss, correct, norm; /* norm: of gradients, summed over updates */
 } Tally;
 
 typedef struct State {

@@ -152,6 +152,7 @@ static bool validate(Trainer *t, Err *err) {
     State *s = &t->state;
     const int count = t->loader.examples[SPLIT_VAL];
     const double start = clock_seconds();
+    char loss[64];
     Score score;
     if (!evaluate(&score, &t->engine, &t->loader, SPLIT_VAL, "validating", NULL, err))
         return not_validated(t, err);
@@ -160,9 +161,10 @@ static bool validate(Trainer *t, Err *err) {
     s->evaluated = s->update;
     const bool best = better(t, &score);
     if (best) keep_best(&t->keep, &score);
-    log_info("update %lld, epoch %.2f: validation accuracy %.2f %%, loss %.4f%s",
-             (long long)s->update, (double)s->update / (double)t->meter.per_epoch,
-             100 * score.accuracy, score.loss, best ? ": the best so far" : "");
+    log_info("update %lld, epoch %.2f: validation accuracy %.2f %%, %s%s", (long long)s->update,
+             (double)s->update / (double)t->meter.per_epoch, 100 * score.accuracy,
+             loss_text(loss, sizeof loss, score.loss, t->c->train.objective),
+             best ? ": the best so far" : "");
     if (!keep_last(&t->keep, err)) return false;
     keep_for_rollback(&t->keep);
     meter_peak(&t->meter);
@@ -190,13 +192,14 @@ static bool write_test(Trainer *t, const Test *test) {
 }
 
 static void tell_test(Trainer *t, const char *which, int64_t update, const Score *score) {
-    char head[96];
+    char head[96], loss[64];
     Test *test = &t->tests[t->ntests++];
     *test = (Test){which, update, *score};
     if (!write_test(t, test)) t->tests_lost = true;
     snprintf(head, sizeof head, "test accuracy of %s (update %lld): %.2f %%", which,
              (long long)update, 100 * score->accuracy);
-    log_headed(LOG_BOLD, head, ", loss %.4f, %d examples", score->loss,
+    log_headed(LOG_BOLD, head, ", %s, %d examples",
+               loss_text(loss, sizeof loss, score->loss, t->c->train.objective),
                t->loader.examples[SPLIT_TEST]);
 }
 

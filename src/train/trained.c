@@ -139,8 +139,9 @@ static void layout(Trained *t) {
     Arena *a = &t->memory;
     t->w = arena_reals(a, c->model.params.total);
     loader_layout(&t->loader, a);
-    t->loader.batch.out.logits =
-        arena_reals(a, (size_t)c->train.batch * (size_t)c->model.task.classes);
+    if (!trained_guesses(t))
+        t->loader.batch.out.logits =
+            arena_reals(a, (size_t)c->train.batch * (size_t)c->model.task.classes);
 }
 
 /* Whether the data are whole; tells where they are not those of the training. */
@@ -219,6 +220,8 @@ void trained_close(Trained *t) {
 }
 
 /* ---- what it is ---- */
+
+bool trained_guesses(const Trained *t) { return t->config.train.objective == OBJECTIVE_MASKED; }
 
 static bool is_text(const Trained *t, const char *path, const char *text) {
     const char *was = json_string(t->run.config, path);

@@ -26,7 +26,7 @@ typedef struct Trained {
     int64_t update;    /* that the weights are of */
     int drawn;         /* parameters that they lack, random draws */
     int split;
-    Loader loader; /* of that split alone; its batch.out has logits too */
+    Loader loader; /* of that split alone; its batch.out has classes' logits too */
     Engine engine; /* for evaluation */
     Arena memory;
     real *w;
@@ -40,6 +40,9 @@ void trained_close(Trained *t);
 
 /* Whether nothing that counts was changed: the split gives what training measured. */
 bool trained_as_it_was(const Trained *t);
+
+/* Whether it was trained to guess masked tokens, and knows no classes. */
+bool trained_guesses(const Trained *t);
 
 /* A class as people read it, into buf: "1 positive", or its number alone. */
 const char *trained_class(const Trained *t, int k, char *buf, size_t size);

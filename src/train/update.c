@@ -13,7 +13,8 @@
 static void count_batch(Update *u, const Batch *b) {
     for (int i = 0; i < b->n; i++) {
         u->loss += b->out.loss[i];
-        u->correct += b->out.predicted[i] == b->samples[i].label;
+        u->correct += b->out.right[i];
+        u->answers += b->answers[i];
     }
     u->work.samples += b->n;
     u->work.tokens += b->tokens;
@@ -22,7 +23,7 @@ static void count_batch(Update *u, const Batch *b) {
 
 bool update_gradients(Update *u) {
     const TrainConf *conf = u->conf;
-    const double scale = 1.0 / ((double)conf->batch * conf->accumulate);
+    const double scale = 1.0 / loader_answers(u->loader, u->number);
     RngKey key = rng_subkey_name(rng_key((uint64_t)conf->seed), "dropout");
     key = rng_subkey(key, (uint64_t)u->number);
     memset(u->grads, 0, u->state->params->total * sizeof *u->grads);
@@ -55,7 +56,7 @@ bool update_is_finite(Update *u) {
 }
 
 void update_describe_bad(const Update *u, char *text, size_t size) {
-    snprintf(text, size, "loss %g, norm of the gradients %g: ", fabs(u->loss) / u->work.samples,
+    snprintf(text, size, "loss %g, norm of the gradients %g: ", fabs(u->loss) / u->answers,
              fabs(u->norm));
     if (!u->overflow)
         format_add(text, size, "not finite");
@@ -113,7 +114,7 @@ void update_commit(const Update *u) {
     s->update++;
     s->guard.in_a_row = 0;
     s->tally.updates++;
-    s->tally.samples += u->work.samples;
+    s->tally.answers += u->answers;
     s->tally.loss += u->loss;
     s->tally.correct += u->correct;
     s->tally.norm += u->norm;

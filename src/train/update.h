@@ -15,7 +15,8 @@ typedef struct Update {
     real *grads;    /* (total) */
     int64_t number; /* 1, 2, ... */
     double lr;
-    double loss, correct, norm; /* loss, correct: sums over samples; norm: of the gradients */
+    double answers, loss, correct; /* sums over answers: train/loader.h */
+    double norm;                   /* of the gradients */
     Work work;
     const Param *overflow; /* would not be finite after the commit, or its moments; NULL: none */
 } Update;

@@ -27,7 +27,8 @@ static void open_doc(Viz *v, int which) {
     const Model *m = &v->t->config.model;
     const Sample *s = &v->t->loader.batch.samples[0];
     VizDoc *d = &v->doc[which];
-    *d = (VizDoc){.ids = s->ids[which], .length = s->length[which], .width = viz_width(v->t)};
+    const int *ids = trained_guesses(v->t) ? s->targets[which] : s->ids[which];
+    *d = (VizDoc){.ids = ids, .length = s->length[which], .width = viz_width(v->t)};
     d->cls = m->conf.pooling == POOL_CLS;
     d->layer = mem_alloc((size_t)v->depth, sizeof *d->layer);
     for (int l = 0; l < v->depth; l++)
@@ -45,6 +46,11 @@ static void set_title(Viz *v) {
     const Batch *b = &v->t->loader.batch;
     const int k = b->out.predicted[0], K = v->t->config.model.task.classes;
     char label[64], predicted[64];
+    if (trained_guesses(v->t)) {
+        snprintf(v->title, sizeof v->title, "example %d of %s: %d of %d masked tokens guessed",
+                 v->index, split_names[v->t->split], b->out.right[0], b->answers[0]);
+        return;
+    }
     trained_class(v->t, b->samples[0].label, label, sizeof label);
     trained_class(v->t, k, predicted, sizeof predicted);
     snprintf(v->title, sizeof v->title, "example %d of %s: label %s, predicted %s (%.0f %%)",

@@ -64,3 +64,6 @@ same "accumulation of 2" "$tmp/single.json" train.accumulate=2 model.attention.m
 same "a batch of one" "$tmp/single.json" train.batch=1 model.d=96 model.d_ff=192 model.norm=batch
 same "pairs" "$tmp/pairs.json" model.norm=batch model.dropout=0.1 train.accumulate=2 model.pooling=cls \
     model.attention.attention_fn=laplace
+same "masked training" "$tmp/single.json" train.objective=masked train.accumulate=2
+same "masked training, batch norm" "$tmp/pairs.json" model.norm=batch model.dropout=0.1 train.objective=masked \
+    model.conv=3 model.positions=rope

@@ -58,7 +58,38 @@ expect 65 'allowed are 1 to 7' "a length above max_length" \
 make_batch "$tmp/bad" 8 10 3
 expect 65 'classes 0 to 9' "a label that is none" "${step[@]}" --weights "$w" --batch "$tmp/bad" --out "$o"
 make_batch "$tmp/bad" 8 9 16
-expect 65 'has id 16' "an id that is none" "${step[@]}" --weights "$w" --batch "$tmp/bad" --out "$o"
+expect 65 'tokens: sequence 1 has 16 at 0, allowed are 0 to 15' "an id that is none" "${step[@]}" --weights "$w" --batch "$tmp/bad" --out "$o"
+
+# One sequence of 4 tokens, of which one is masked by MASK and was TARGET.
+make_masked() { # make_masked FILE MASK TARGET
+    local header body
+    bytes=''
+    put 4 1 && put 4 2 && put 4 3 && put 4 4
+    put 4 0 && put 4 "$2" && put 4 0 && put 4 0
+    put 4 -7 && put 4 "$3" && put 4 -7 && put 4 -7
+    put 4 4
+    header='{"tokens":{"dtype":"I32","shape":[1,4],"data_offsets":[0,16]},'
+    header+='"mask":{"dtype":"I32","shape":[1,4],"data_offsets":[16,32]},'
+    header+='"targets":{"dtype":"I32","shape":[1,4],"data_offsets":[32,48]},'
+    header+='"lengths":{"dtype":"I32","shape":[1],"data_offsets":[48,52]}}'
+    body=$bytes
+    bytes=''
+    put 8 ${#header}
+    { printf '%b' "$bytes"; printf '%s' "$header"; printf '%b' "$body"; } >"$1"
+}
+masked=("${step[@]}" train.objective=masked --weights "$tmp/wm" --out "$tmp/om")
+check "weights for masked training" "${step[@]}" train.objective=masked --init 1 --weights-out "$tmp/wm"
+make_masked "$tmp/bm" 1 15
+check "a pass of it" "${masked[@]}" --batch "$tmp/bm"
+check "logits of all tokens" grep -aq '"logits":{"dtype":"F[0-9]*","shape":\[1,4,16\]' "$tmp/om"
+make_masked "$tmp/bm" 1 16
+expect 65 'targets: sequence 0 has 16 at 1, allowed are 0 to 15' "a target that is none" "${masked[@]}" --batch "$tmp/bm"
+make_masked "$tmp/bm" 2 3
+expect 65 'mask: sequence 0 has 2 at 1, allowed are 0 to 1' "a mask that is none" "${masked[@]}" --batch "$tmp/bm"
+make_masked "$tmp/bm" 0 -7
+expect 65 'mask: no token is masked' "nothing masked" "${masked[@]}" --batch "$tmp/bm"
+expect 65 "mask" "a batch of labels" "${masked[@]}" --batch "$b"
+
 cp "$w" "$tmp/w2"
 expect 64 'w2 is one of the inputs' "results over the weights" "${step[@]}" --weights "$tmp/w2" --batch "$b" --out "$tmp/w2"
 expect 64 'is the batch itself' "weights over the batch" \

@@ -1,0 +1,42 @@
+#!/bin/bash
+# Masked training from the command line: what it says, what may be done with what it made, and what is refused.
+set -u
+. tests/training.sh
+make_data "$tmp/data" listops 60 9 11 60
+cat >"$tmp/tiny.json" <<EOF
+{ "task": "listops", "data": { "dir": "$tmp/data" },
+  "model": { "depth": 1, "heads": 2, "d": 16, "d_ff": 16, "d_emb": 16, "max_length": 60, "attention": { "clusters": 4 } },
+  "train": { "objective": "masked", "steps": 20, "batch": 4, "lr": 1e-2, "eval_every": 5 } }
+EOF
+train=("$bin/cast_train" "$tmp/tiny.json" --threads 1)
+
+expect 0 'validation accuracy [0-9.]+ %, [0-9.]+ bits a token' "trains, in bits a token" "${train[@]}" --out "$tmp/run"
+check "a share of its own" grep -q '"mask": *0.1' "$tmp/run/config.json"
+line=$(grep '^test accuracy of best' "$tmp/out")
+sed -n 's/.*"loss": \([^,]*\), "bits": \([^,]*\),.*/\1 \2/p' "$tmp/run/metrics.jsonl" >"$tmp/bits"
+# shellcheck disable=SC2016
+check "bits are loss / ln 2" awk '{ e = $2 - $1 / log(2); if (e * e > 1e-12) exit 1 } END { exit NR < 5 }' "$tmp/bits"
+expect 0 'as cast_train measured it' "cast_eval: the same again" "$bin/cast_eval" "$tmp/run"
+check "to the digit" grep -qxF "$line" "$tmp/out"
+check "without classes" bash -c "! grep -q 'confusion\|always' '$tmp/out'"
+expect 0 '"bits": ' "as JSON" "$bin/cast_eval" "$tmp/run" --json
+expect 64 'it knows no classes' "no predictions" "$bin/cast_eval" "$tmp/run" --predict "$tmp/x.csv"
+check "nothing is written" test ! -e "$tmp/x.csv"
+expect 0 'viz-2.html' "cast_viz" "$bin/cast_viz" "$tmp/run" --index 2 --out "$tmp/viz"
+check "says how many were guessed" grep -q 'of [0-9]* masked tokens guessed' "$tmp/viz/viz-2.html"
+expect 0 'listops, masked +\|.*\| +[0-9.]+ \|' "cast_report: apart" "$bin/cast_report" "$tmp/run"
+check "in bits" grep -q 'bits a token' "$tmp/out"
+expect 0 'mean of 5' "no result of the task" "$bin/cast_report" "$tmp/run" --papers
+check "at all" bash -c "! grep -q 'ours: ' '$tmp/out'"
+expect 0 'GFLOP' "cast_bench" "$bin/cast_bench" "$tmp/tiny.json" --seconds 0.05 --threads 1
+
+# ---- what is refused ----
+
+expect 78 "'train.mask' must be a number from 0 to 0.95, got 1" "all masked" "${train[@]}" train.mask=1 --out "$tmp/x"
+expect 78 'train.mask = 0.2 goes with train.objective=masked' "masks without the objective" \
+    "${train[@]}" train.objective=classify train.mask=0.2 --out "$tmp/x"
+expect 78 'on task custom needs train.mask' "data of one's own without a share" "${train[@]}" task=custom --out "$tmp/x"
+expect 0 'test accuracy of best' "and with one" "${train[@]}" task=custom train.mask=0.3 --out "$tmp/custom"
+expect 78 'train.objective \("masked", now "classify"\)' "another objective in the same run" \
+    "${train[@]}" train.objective=classify --out "$tmp/run"
+check "nothing is left" test ! -e "$tmp/x"
