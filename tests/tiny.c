@@ -56,7 +56,7 @@ static void mask(Tiny *t, const TinyConf *c, Draws *d) {
     memcpy(t->targets, t->ids, all * sizeof *t->ids);
     for (size_t i = 0; i < all; i++)
         if (i % (size_t)c->max_length == 0 || draw_int(d, 0, 99) < 100 * c->masked)
-            t->ids[i] = EMBED_MASKED;
+            t->ids[i] = TOKEN_MASKED;
     for (int i = 0; i < c->B * c->per_example; i++)
         t->samples[i / c->per_example].targets[i % c->per_example] =
             t->targets + (size_t)i * (size_t)c->max_length;

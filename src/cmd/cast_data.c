@@ -19,8 +19,9 @@
 
 typedef struct Options {
     TaskRequest request;
-    int threads, index; /* index: -1 where none was given */
-    char *const *words; /* the verb and its arguments */
+    int threads;
+    SummaryExample example; /* index: -1 where none was given */
+    char *const *words;     /* the verb and its arguments */
     int nwords;
 } Options;
 
@@ -41,7 +42,7 @@ static const Option fixed_options[] = {
      "where train.safetensors, val.safetensors and test.safetensors go",
      .verbs = GENERATE | IMPORT},
     {"seed", OPTION_SEED, AT(request.seed), "S", "of what is drawn [1]",
-     .verbs = GENERATE | IMPORT},
+     .verbs = GENERATE | IMPORT | SHOW},
     {"train", OPTION_INT, AT(request.train), "N",
      "examples to generate, likewise --val and --test [the task's own]", 1, INT_MAX,
      .verbs = GENERATE},
@@ -49,8 +50,11 @@ static const Option fixed_options[] = {
     {"test", OPTION_INT, AT(request.test), "N", NULL, 1, INT_MAX, .verbs = GENERATE},
     {"threads", OPTION_INT, AT(threads), "N", "threads to generate with [physical cores]", 1,
      OPTION_MOST_THREADS, .verbs = GENERATE},
-    {"index", OPTION_INT, AT(index), "I",
+    {"index", OPTION_INT, AT(example.index), "I",
      "the example to show, from 0; of a DIR, in its train split", 0, INT_MAX, .verbs = SHOW},
+    {"augment", OPTION_FLAG, AT(example.augment), NULL,
+     "show: as the first epoch with data.augment=true and train.seed=S sees that example",
+     .verbs = SHOW},
     {"png", OPTION_OWN, AT(request), "FILE", "show: writes that example's picture there",
      .take = take_setting, .verbs = SHOW},
 };
@@ -98,7 +102,7 @@ static const char usage[] =
     "usage: cast_data generate TASK --out DIR [--seed S] [--train N --val N --test N]\n"
     "                 [--threads N] [the task's own options]\n"
     "       cast_data import TASK FROM --out DIR [--seed S] [the task's own options]\n"
-    "       cast_data show DIR|FILE [--index I [--png FILE]]\n"
+    "       cast_data show DIR|FILE [--index I [--augment [--seed S]] [--png FILE]]\n"
     "       cast_data verify DIR|FILE\n\n"
     "generate  makes a task's data by its rules; the same seed makes the same data\n"
     "import    reads a task's official files: an archive or the directory it unpacks to\n"
@@ -180,25 +184,25 @@ static bool show_summary(const Dataset *d, Err *err) {
     return true;
 }
 
-static bool show_example(const char *place, int index, const char *png, Err *err) {
+static bool show_example(const char *place, const SummaryExample *e, const char *png, Err *err) {
     Dataset d;
     if (!open_dataset(&d, place, SPLIT_TRAIN, err)) return false;
-    bool ok = index < d.examples;
-    if (ok && png)
-        ok = summary_write_png(&d, index, png, err);
-    else if (ok)
-        summary_print_example(&d, index);
-    else
+    bool ok = e->index < d.examples;
+    if (!ok)
         err_set(err, EX_USAGE, "--index: %s has examples 0 to %d, got %d", d.file.path,
-                d.examples - 1, index);
+                d.examples - 1, e->index);
+    ok = ok && (png ? summary_write_png(&d, e, png, err) : summary_print_example(&d, e, err));
     dataset_close(&d);
     return ok;
 }
 
 static bool run_show(Options *o, Err *err) {
     const char *png = task_setting(&o->request, "png");
-    if (o->index >= 0) return show_example(o->words[1], o->index, png, err);
-    if (png) return err_set(err, EX_USAGE, "--png: of which example? --index says it" TRY_HELP);
+    o->example.seed = o->request.seed;
+    if (o->example.index >= 0) return show_example(o->words[1], &o->example, png, err);
+    if (png || o->example.augment)
+        return err_set(err, EX_USAGE, "--%s: of which example? --index says it" TRY_HELP,
+                       png ? "png" : "augment");
     return visit_datasets(o->words[1], show_summary, err);
 }
 
@@ -280,7 +284,7 @@ static const Command *parse(Options *o, int argc, char **argv, Err *err) {
 }
 
 int main(int argc, char **argv) {
-    Options o = {.request = {.seed = TASK_SEED}, .index = -1};
+    Options o = {.request = {.seed = TASK_SEED}, .example.index = -1};
     Err err;
     stop_ignore_write_signals();
     const Command *c = parse(&o, argc, argv, &err);

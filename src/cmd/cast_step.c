@@ -8,9 +8,9 @@
 
 #include "core/gemm.h"
 #include "core/option.h"
+#include "core/token.h"
 #include "model/engine.h"
 #include "model/traces.h"
-#include "ops/embed.h"
 #include "optim/schedule.h"
 #include "train/config.h"
 #include "train/stop.h"
@@ -115,7 +115,7 @@ static bool mask_document(Batch *b, int i, int j, Err *err) {
         !check_ids(b, "targets", row, b->targets + at, s->length[j], vocab, mask, err))
         return false;
     for (int n = 0; n < s->length[j]; n++) {
-        b->masked[at + (size_t)n] = mask[n] ? EMBED_MASKED : s->ids[j][n];
+        b->masked[at + (size_t)n] = mask[n] ? TOKEN_MASKED : s->ids[j][n];
         b->answers += mask[n];
     }
     s->ids[j] = b->masked + at;

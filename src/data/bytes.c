@@ -2,11 +2,13 @@
 
 #include <stdio.h>
 
+#include "core/token.h"
 #include "core/utf8.h"
 
 static void escape(char buf[BYTES_CHARACTER], int id) {
     switch (id - 1) {
     case -1: snprintf(buf, BYTES_CHARACTER, "<pad>"); break;
+    case TOKEN_MASKED - 1: snprintf(buf, BYTES_CHARACTER, "▒"); break;
     case '\n': snprintf(buf, BYTES_CHARACTER, "\\n"); break;
     case '\r': snprintf(buf, BYTES_CHARACTER, "\\r"); break;
     case '\t': snprintf(buf, BYTES_CHARACTER, "\\t"); break;

@@ -10,7 +10,7 @@ enum { BYTES_CHARACTER = 8 };
 int bytes_character(char buf[BYTES_CHARACTER], const int *ids, int n);
 
 /* Prints ids as the text they stand for, and a newline. What is valid UTF-8 stays as it is; control
- * characters and stray bytes become \n, \t, \x1b, ..., and a backslash two. */
+ * characters and stray bytes become \n, \t, \x1b, ..., a backslash two, a masked one U+2592. */
 void bytes_print(const int *ids, int n);
 
 #endif

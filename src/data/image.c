@@ -223,4 +223,6 @@ const Task task_image = {
     .locate = locate,
     .holds = "data_batch_1.bin, " FOLDER " or " ARCHIVE ": fetch " URL,
     .unpacks = true,
+    .augment = augment_picture,
+    .augment_keys = augment_picture_keys,
 };

@@ -163,6 +163,7 @@ const Task task_listops = {
     .import = listops_import,
     .generate = generate,
     .locate = listops_locate,
+    .augment = listops_shuffle,
     .holds = LISTOPS_TRAIN "; it is in the folder listops-1000 of " URL,
     .check = check,
 };

@@ -3,6 +3,8 @@
 #ifndef DATA_LISTOPS_VALUE_H
 #define DATA_LISTOPS_VALUE_H
 
+#include "data/augment.h"
+
 enum {
     LISTOPS_CLASSES = 10,
     LISTOPS_MIN = 1, /* ids; 0 is padding */
@@ -22,5 +24,9 @@ extern const char *const listops_words[LISTOPS_VOCAB];
  * An operator has at least one argument; MED of an even count is the floor of the mean of the
  * middle two, SM the sum modulo 10. */
 int listops_value(const int *tokens, int n);
+
+/* The arguments of every operator in another order, which does not change the value: all four are
+ * symmetric. What is not closed stays as it is. */
+AugmentFn listops_shuffle;
 
 #endif

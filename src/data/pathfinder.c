@@ -270,7 +270,8 @@ static const TaskOption options[] = {
     .most = 10000000, .source = "a directory with imgs and metadata, or a tar archive of it",      \
     .archive = ARCHIVE, .url = URL, .options = options, .tokens = TOKENS_PIXELS,                   \
     .labels = class_names, .import = import, .generate = generate, .locate = tree_locate,          \
-    .holds = "imgs and metadata, nor " PATHFINDER_HARD, .unpacks = true
+    .holds = "imgs and metadata, nor " PATHFINDER_HARD, .unpacks = true,                           \
+    .augment = augment_symmetry
 
 const Task task_pathfinder = {
     .name = "pathfinder",

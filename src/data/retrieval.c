@@ -174,5 +174,8 @@ const Task task_retrieval = {
     .labels = labels,
     .import = import,
     .locate = locate,
+    .augment = augment_drop,
+    .augment_keys = augment_drop_keys,
+    .augment_masks = true,
     .holds = TABLE ", nor " LIST " with " TEXTS "; they are the folder tsv_data of " URL,
 };

@@ -156,40 +156,63 @@ static void print_tokens(const Task *t, const int *ids, int n) {
             printf("%d ", ids[i]);
 }
 
-/* A class that has a name stands above its document, but below a pair. */
-void summary_print_example(const Dataset *d, int example) {
+static bool may_augment(const Dataset *d, const SummaryExample *e, Err *err) {
     const Task *task = summary_task(d);
+    return !e->augment || (task && task->augment) ||
+           err_set(err, EX_USAGE, "--augment: %s: its task has no augmentation", d->file.path);
+}
+
+/* Of a document of the example, to be freed; *n: how many. */
+static int *read_ids(const Dataset *d, const SummaryExample *e, int which, int *n) {
+    const Task *task = summary_task(d);
+    const int document = dataset_document(d, e->index, which), length = dataset_length(d, document);
+    int *ids = mem_alloc((size_t)length * (1 + AUGMENT_SCRATCH), sizeof *ids);
+    *n = dataset_tokens(d, document, length, ids);
+    if (!e->augment) return ids;
+    Augment settings = {0};
+    Err none;
+    if (task->augment_keys) schema_read(&settings, task->augment_keys, NULL, "", "", NULL, &none);
+    task->augment(&settings, ids, length, ids + length, augment_key(e->seed, 0, e->index, which));
+    return ids;
+}
+
+/* A class that has a name stands above its document, but below a pair. */
+bool summary_print_example(const Dataset *d, const SummaryExample *e, Err *err) {
+    const Task *task = summary_task(d);
+    if (!may_augment(d, e, err)) return false;
     const bool pair = d->per_example > 1, values = !task || task->tokens == TOKENS_VALUES;
     const char *const *names = task ? task->labels : NULL;
-    const int label = d->labels[example];
+    const int label = d->labels[e->index];
     if (names && !pair) printf("%s (label %d)\n", names[label], label);
     for (int which = 0; which < d->per_example; which++) {
-        int document = dataset_document(d, example, which), n = dataset_length(d, document);
-        int *ids = mem_alloc((size_t)n, sizeof *ids);
-        dataset_tokens(d, document, n, ids);
-        if (pair) printf("document %d:\n", document);
+        int n, *ids = read_ids(d, e, which, &n);
+        if (pair) printf("document %d:\n", dataset_document(d, e->index, which));
         print_tokens(task, ids, n);
         if (values && pair && which == 0) putchar('\n');
         mem_free(ids);
     }
     if (names && pair) printf("= %s (label %d)\n", names[label], label);
     if (!names) printf("= %s%d\n", task && task->words ? "" : "label ", label);
+    return true;
 }
 
-bool summary_write_png(const Dataset *d, int example, const char *path, Err *err) {
+bool summary_write_png(const Dataset *d, const SummaryExample *e, const char *path, Err *err) {
     const Task *task = summary_task(d);
-    int document = dataset_document(d, example, 0), n = dataset_length(d, document);
-    int side = picture_side(n), label = d->labels[example];
+    int n = dataset_length(d, dataset_document(d, e->index, 0));
+    int side = picture_side(n), label = d->labels[e->index];
     const bool may = task && (task->tokens == TOKENS_PIXELS || task->vocab == 0);
     if (!may || d->per_example > 1 || d->vocab > GREYS)
         return err_set(err, EX_USAGE, "--png: %s: its examples are no grey pictures", d->file.path);
     if ((int64_t)side * side != n)
         return err_set(err, EX_USAGE, "--png: %s: example %d: %d tokens are no square of pixels",
-                       d->file.path, example, n);
+                       d->file.path, e->index, n);
+    if (!may_augment(d, e, err)) return false;
+    int *ids = read_ids(d, e, 0, &n);
     unsigned char *grey = mem_alloc((size_t)n, 1);
-    for (int i = 0; i < n; i++) grey[i] = (unsigned char)dataset_id(d, d->offsets[document] + i);
+    for (int i = 0; i < n; i++) grey[i] = (unsigned char)ids[i];
     bool ok = png_grey_write(path, grey, side, side, err);
     mem_free(grey);
+    mem_free(ids);
     if (ok)
         text_print(stdout, "%s: %d x %d pixels, %s (label %d)\n", path, side, side,
                    task->labels ? task->labels[label] : task->name, label);

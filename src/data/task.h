@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/augment.h"
 #include "data/dataset.h"
 
 /* An option that a task has beside those of all: --name VALUE. */
@@ -60,8 +61,11 @@ struct Task {
     /* Where at or under the directory `from` this task's official files are, into `place` of
      * FILE_PATH_MAX bytes; false where they are not. NULL where import is. */
     bool (*locate)(char *place, const char *from);
-    const char *holds; /* what it looks for, as in "holds no ..." */
-    bool unpacks;      /* import reads an archive as it is */
+    const char *holds;             /* what it looks for, as in "holds no ..." */
+    bool unpacks;                  /* import reads an archive as it is */
+    AugmentFn *augment;            /* of data.augment; NULL: there is none */
+    const ConfigKey *augment_keys; /* its settings, in "data" too; NULL: it has none */
+    bool augment_masks;            /* some tokens become TOKEN_MASKED */
     /* Whether the label follows from the tokens; err says why not. NULL where that cannot be
      * computed. */
     bool (*check)(const int *tokens, int length, int label, Err *err);

@@ -221,6 +221,9 @@ const Task task_text = {
     .labels = labels,
     .import = import,
     .locate = locate,
+    .augment = augment_drop,
+    .augment_keys = augment_drop_keys,
+    .augment_masks = true,
     .holds = "train/pos, " FOLDER " or " ARCHIVE ": fetch " URL,
     .unpacks = true,
 };

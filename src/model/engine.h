@@ -18,7 +18,7 @@ typedef struct Sample {
     const int *ids[2]; /* tokens of each document, at most max_length are read */
     int length[2];
     int label;
-    const int *targets[2]; /* in masked training the ids that are EMBED_MASKED in `ids` */
+    const int *targets[2]; /* in masked training the ids that are TOKEN_MASKED in `ids` */
     int number; /* in its split's file: dropout masks follow it, not the place in a batch */
 } Sample;
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ops/embed.h"
+#include "core/token.h"
 #include "ops/linear.h"
 #include "ops/vec.h"
 #include "ops/xent.h"
@@ -22,7 +22,7 @@ void lm_layout(LmScratch *t, Arena *a, const Model *m) {
 void lm_mask(int *ids, int n, int masked, RngKey key) {
     for (int i = 0; i < n; i++) {
         if ((int)rng_below(key, (uint64_t)i, (uint32_t)(n - i)) >= masked) continue;
-        ids[i] = EMBED_MASKED;
+        ids[i] = TOKEN_MASKED;
         masked--;
     }
 }
@@ -33,7 +33,7 @@ static int gather(LmScratch *t, const Pass *p, const Doc *doc, const int *target
     const int d = p->m->conf.d, cls = p->m->conf.pooling == POOL_CLS;
     int n = 0;
     for (; *at < doc->N - cls && n < LM_ROWS; ++*at) {
-        if (doc->ids[*at] != EMBED_MASKED) continue;
+        if (doc->ids[*at] != TOKEN_MASKED) continue;
         vec_copy(t->x + n * d, x + (size_t)(*at + cls) * (size_t)d, d);
         t->token[n] = *at, t->target[n] = targets[*at];
         n++;

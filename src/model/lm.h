@@ -13,7 +13,7 @@ typedef struct LmScratch {
 } LmScratch;
 void lm_layout(LmScratch *t, Arena *a, const Model *m);
 
-/* Makes `masked` of n ids EMBED_MASKED: any of them with the same probability. */
+/* Makes `masked` of n ids TOKEN_MASKED: any of them with the same probability. */
 void lm_mask(int *ids, int n, int masked, RngKey key);
 
 typedef struct LmOutcome {
@@ -21,7 +21,7 @@ typedef struct LmOutcome {
     int right;   /* of them */
 } LmOutcome;
 
-/* targets (without cls): the id of every token that is EMBED_MASKED in doc->ids. x (N,d): the
+/* targets (without cls): the id of every token that is TOKEN_MASKED in doc->ids. x (N,d): the
  * encoder's output. With dw adds `scale` times the gradients, and writes the encoder's output's to
  * doc->grad. logits (NULL: not wanted): of token i in row i of (.,vocab); others are untouched. */
 LmOutcome lm_step(const Pass *p, Doc *doc, const int *targets, const real *x, LmScratch *t,

@@ -8,7 +8,7 @@
 void embed_forward(real *restrict y, const int *ids, const real *restrict tok,
                    const real *restrict mask, const real *restrict pos, int rows, int d) {
     for (int r = 0; r < rows; r++, y += d) {
-        const real *t = ids[r] == EMBED_MASKED ? mask : tok + (size_t)ids[r] * (size_t)d;
+        const real *t = ids[r] == TOKEN_MASKED ? mask : tok + (size_t)ids[r] * (size_t)d;
         if (pos)
             vec_add(y, t, pos + (size_t)r * (size_t)d, d);
         else
@@ -25,7 +25,7 @@ void embed_backward(real *dtok, real *dmask, real *dpos, const real *dy, const i
                     int d) {
     for (int r = 0; r < rows; r++) {
         const real *row = dy + (size_t)r * (size_t)d;
-        add_row(ids[r] == EMBED_MASKED ? dmask : dtok + (size_t)ids[r] * (size_t)d, row, d);
+        add_row(ids[r] == TOKEN_MASKED ? dmask : dtok + (size_t)ids[r] * (size_t)d, row, d);
         if (dpos) add_row(dpos + (size_t)r * (size_t)d, row, d);
     }
 }

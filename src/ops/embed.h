@@ -3,12 +3,10 @@
 #define OPS_EMBED_H
 
 #include "core/real.h"
+#include "core/token.h"
 
-/* The id of a token whose embedding is `mask` (d) in place of a row of tok. */
-enum { EMBED_MASKED = -1 };
-
-/* y (R,d) = tok[ids[r]] + pos[r]; pos (R,d) is the table from the first of these rows on; NULL: no
- * positions. */
+/* y (R,d) = tok[ids[r]] + pos[r], and mask (d) in place of tok's row where ids[r] is TOKEN_MASKED.
+ * pos (R,d) is the table from the first of these rows on; NULL: no positions. */
 void embed_forward(real *y, const int *ids, const real *tok, const real *mask, const real *pos,
                    int R, int d);
 

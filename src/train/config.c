@@ -33,6 +33,8 @@ static const ConfigKey all_data_keys[] = {
      "text only: share of the training split that validates; 0: val.safetensors, the test set"},
     {"holdout_seed", KEY_INT, offsetof(Config, holdout_seed), "1", 0, 2147483647, NULL,
      "text only: of the choice of these examples"},
+    {"augment", KEY_BOOL, offsetof(Config, augment), "false", 0, 0, NULL,
+     "training examples are varied in the task's own way"},
     {"dir", KEY_TEXT, offsetof(Config, data_dir), "\"\"", 0, 0, NULL,
      "where the prepared splits are; empty: data/<task>", .flags = KEY_FREE},
     {0},
@@ -40,6 +42,12 @@ static const ConfigKey all_data_keys[] = {
 
 static const ConfigKey *data_keys(const Task *task) {
     return all_data_keys + (task->holds_out ? 0 : 2);
+}
+
+static const ConfigKey no_keys[] = {{0}};
+/* Of the task's augmentation, in the same section. */
+static const ConfigKey *augment_keys(const Task *task) {
+    return task->augment_keys ? task->augment_keys : no_keys;
 }
 
 #define AT(field) offsetof(TrainConf, field)
@@ -70,7 +78,7 @@ static const ConfigKey train_keys[] = {
     {"clip", KEY_REAL, AT(clip), "0", 0, 1e9, NULL,
      "largest norm of the gradients; 0: no clipping"},
     {"seed", KEY_INT, AT(seed), "1", 0, 2147483647, NULL,
-     "of initial weights, data order, masks and dropout", .flags = KEY_INCIDENTAL},
+     "of initial weights, data order, augmentation, masks and dropout", .flags = KEY_INCIDENTAL},
     {"lanes", KEY_INT, AT(lanes), "32", 1, 4096, NULL,
      "gradient sums a batch is dealt to; part of what fixes the bits, and the most threads that "
      "train"},
@@ -97,12 +105,42 @@ static bool find_task(Config *c, const cJSON *root, Err *err) {
     return true;
 }
 
-static bool read_section(void *out, const ConfigKey *keys, const cJSON *root, const char *name,
-                         const char *where, Err *err) {
+/* The keys of `others` in it are read by another call. */
+static bool read_section(void *out, const ConfigKey *keys, const ConfigKey *others,
+                         const cJSON *root, const char *name, const char *where, Err *err) {
+    char skip[256] = "";
     const cJSON *section = cJSON_GetObjectItemCaseSensitive(root, name);
     if (section && !cJSON_IsObject(section))
         return err_set(err, EX_CONFIG, "%s: key '%s' must be an object", where, name);
-    return schema_read(out, keys, section, where, name, NULL, err);
+    for (; others->name; others++) format_add(skip, sizeof skip, "%s ", others->name);
+    return schema_read(out, keys, section, where, name, skip, err);
+}
+
+static bool check_augment(const Config *c, const cJSON *root, Err *err) {
+    const Task *t = c->task;
+    if (c->augment && !t->augment)
+        return err_set(err, EX_CONFIG, "%s: data.augment: task %s has no augmentation", c->path,
+                       t->name);
+    if (c->augment && t->augment_masks && c->train.objective == OBJECTIVE_MASKED)
+        return err_set(err, EX_CONFIG,
+                       "%s: data.augment of task %s masks tokens, which is what "
+                       "train.objective=masked does by itself: use one of the two",
+                       c->path, t->name);
+    const cJSON *data = cJSON_GetObjectItemCaseSensitive(root, "data");
+    for (const ConfigKey *k = augment_keys(t); k->name && !c->augment; k++)
+        if (cJSON_GetObjectItemCaseSensitive(data, k->name))
+            return err_set(err, EX_CONFIG, "%s: data.%s says nothing without data.augment=true",
+                           c->path, k->name);
+    return true;
+}
+
+static bool read_data(Config *c, const cJSON *root, Err *err) {
+    const ConfigKey *keys = data_keys(c->task), *own = augment_keys(c->task);
+    if (!read_section(c, keys, own, root, "data", c->path, err) ||
+        !read_section(&c->augmentation, own, keys, root, "data", c->path, err))
+        return false;
+    if (!c->data_dir[0]) snprintf(c->data_dir, sizeof c->data_dir, "data/%s", c->task->name);
+    return true;
 }
 
 static bool no_sizes(const Task *t, Err *err) {
@@ -149,23 +187,26 @@ static bool read_all(Config *c, const cJSON *root, Err *err) {
     if (!cJSON_IsObject(root))
         return err_set(err, EX_CONFIG, "%s: a config must be an object { ... }", c->path);
     if (!find_task(c, root, err)) return false;
-    if (!read_section(c, data_keys(c->task), root, "data", c->path, err)) return false;
-    if (!c->data_dir[0]) snprintf(c->data_dir, sizeof c->data_dir, "data/%s", c->task->name);
-    if (!read_section(&c->train, train_keys, root, "train", c->path, err)) return false;
+    if (!read_data(c, root, err) ||
+        !read_section(&c->train, train_keys, no_keys, root, "train", c->path, err) ||
+        !check_augment(c, root, err))
+        return false;
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model");
     if (model && !cJSON_IsObject(model))
         return err_set(err, EX_CONFIG, "%s: key 'model' must be an object", c->path);
     ModelTask sizes;
     if (!find_objective(c, err) || !find_sizes(c, &sizes, err)) return false;
     sizes.masked = c->train.mask;
-    sizes.masks = sizes.masked > 0;
+    sizes.masks = sizes.masked > 0 || (c->augment && c->task->augment_masks);
     return model_open(&c->model, model, &sizes, c->path, err);
 }
 
 static cJSON *resolve(const Config *c) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "task", c->task->name);
-    schema_write(c, data_keys(c->task), cJSON_AddObjectToObject(root, "data"));
+    cJSON *data = cJSON_AddObjectToObject(root, "data");
+    schema_write(c, data_keys(c->task), data);
+    if (c->augment) schema_write(&c->augmentation, augment_keys(c->task), data);
     model_write(&c->model, cJSON_AddObjectToObject(root, "model"));
     schema_write(&c->train, train_keys, cJSON_AddObjectToObject(root, "train"));
     return root;
@@ -244,6 +285,8 @@ void config_complete(cJSON *config) {
     const Task *task = name ? task_find(name) : NULL;
     if (!task) return;
     schema_complete(data_keys(task), config, "data");
+    if (cJSON_IsTrue(json_at(config, "data.augment")))
+        schema_complete(augment_keys(task), config, "data");
     model_complete(config);
     schema_complete(train_keys, config, "train");
 }
@@ -326,9 +369,26 @@ bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err) {
                    list);
 }
 
+/* Where several tasks share an augmentation, it is told once. */
+static void help_augment(FILE *f, const Task *task) {
+    const char *between = "";
+    for (int i = 0; task_table[i] != task; i++)
+        if (task_table[i]->augment == task->augment) return;
+    if (!task->augment_keys) return;
+    fputs("\n  with data.augment=true, task ", f);
+    for (int i = 0; task_table[i]; i++) {
+        if (task_table[i]->augment != task->augment) continue;
+        fprintf(f, "%s%s", between, task_table[i]->name);
+        between = " or ";
+    }
+    fputs(":\n", f);
+    schema_help(f, task->augment_keys, "data");
+}
+
 void config_help(FILE *f) {
     schema_help(f, root_keys, "");
     schema_help(f, all_data_keys, "data");
     schema_help(f, train_keys, "train");
     model_help(f);
+    for (int i = 0; task_table[i]; i++) help_augment(f, task_table[i]);
 }

@@ -22,7 +22,9 @@ typedef struct Config {
     char path[KEY_TEXT_MAX]; /* the file, for messages */
     const Task *task;
     char data_dir[KEY_TEXT_MAX];
-    double holdout; /* of tasks that hold out, else 0 */
+    bool augment;
+    Augment augmentation; /* settings of the task's */
+    double holdout;       /* of tasks that hold out, else 0 */
     int holdout_seed;
     Model model;
     TrainConf train;

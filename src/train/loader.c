@@ -57,10 +57,18 @@ static bool open_split(Loader *f, int split, Err *err) {
     return true;
 }
 
+static int longest_document(const Dataset *d) {
+    int most = 0;
+    for (int i = 0; i < d->documents; i++)
+        if (dataset_length(d, i) > most) most = dataset_length(d, i);
+    return most;
+}
+
 bool loader_open(Loader *f, const Config *c, Err *err) {
     *f = (Loader){.c = c, .epoch = -1};
     bool ok = true;
     for (int s = 0; ok && s < SPLITS; s++) ok = open_split(f, s, err);
+    if (ok && c->augment) f->longest = longest_document(&f->split[SPLIT_TRAIN]);
     if (ok && (c->holdout == 0 || hold_out(f, err)) && check_enough(f, err)) return true;
     loader_close(f);
     return false;
@@ -91,6 +99,7 @@ void loader_layout(Loader *f, Arena *a) {
     f->order = arena_ints(a, (size_t)f->examples[SPLIT_TRAIN]);
     f->ids = arena_ints(a, documents * (size_t)m->conf.max_length);
     if (m->task.masked > 0) f->masked = arena_ints(a, documents * (size_t)m->conf.max_length);
+    if (f->c->augment) f->whole = arena_ints(a, (1 + AUGMENT_SCRATCH) * (size_t)f->longest);
     f->batch.examples = arena_ints(a, B);
     f->batch.answers = arena_ints(a, B);
     f->batch.samples = arena_take(a, B, sizeof *f->batch.samples);
@@ -137,6 +146,25 @@ static int answers(const Loader *f, int split, int example) {
     return n;
 }
 
+/* Reads document j of an example into ids, as `epoch` sees it: -1 as it is. Returns its length. */
+static int read_document(Loader *f, int split, int64_t epoch, int example, int j, int *ids) {
+    const Config *c = f->c;
+    const Dataset *d = &f->split[split];
+    const int document = dataset_document(d, example, j), most = c->model.conf.max_length;
+    if (epoch < 0 || !c->augment) return dataset_tokens(d, document, most, ids);
+    const int all = dataset_tokens(d, document, f->longest, f->whole), n = all < most ? all : most;
+    c->task->augment(&c->augmentation, f->whole, all, f->whole + all,
+                     augment_key((uint64_t)c->train.seed, epoch, example, j));
+    memcpy(ids, f->whole, (size_t)n * sizeof *ids);
+    return n;
+}
+
+/* Of draws that depend on the split, and in training on the epoch. */
+static RngKey mask_key(const Loader *f, int split, int64_t epoch) {
+    const RngKey key = rng_subkey_name(rng_key((uint64_t)f->c->train.seed), split_names[split]);
+    return rng_subkey_name(epoch < 0 ? key : rng_subkey(key, (uint64_t)epoch), "mask");
+}
+
 /* Masks some of a sample's tokens, which are in f->ids from `at` on. */
 static void mask(Loader *f, Sample *s, RngKey key, size_t at) {
     for (int j = 0; j < f->c->model.task.per_example; j++) {
@@ -150,8 +178,8 @@ static void mask(Loader *f, Sample *s, RngKey key, size_t at) {
     }
 }
 
-/* The examples listed in f->batch.examples, n of them. `key` is of what is drawn. */
-static void fill(Loader *f, int split, int n, RngKey key) {
+/* The examples listed in f->batch.examples, n of them, as `epoch` sees them: -1 as they are. */
+static void fill(Loader *f, int split, int n, int64_t epoch) {
     const Dataset *d = &f->split[split];
     Batch *b = &f->batch;
     size_t at = 0, next;
@@ -164,12 +192,11 @@ static void fill(Loader *f, int split, int n, RngKey key) {
         s->number = example;
         next = at;
         for (int j = 0; j < d->per_example; j++) {
-            const int document = dataset_document(d, example, j);
             s->ids[j] = f->ids + next;
-            s->length[j] = dataset_tokens(d, document, f->c->model.conf.max_length, f->ids + next);
+            s->length[j] = read_document(f, split, epoch, example, j, f->ids + next);
             next += (size_t)s->length[j];
         }
-        if (f->masked) mask(f, s, rng_subkey_name(key, "mask"), at);
+        if (f->masked) mask(f, s, mask_key(f, split, epoch), at);
         b->answers[i] = answers(f, split, example);
         b->tokens += loader_tokens(f, split, example);
         b->flops += loader_flops(f, split, example);
@@ -195,22 +222,16 @@ double loader_answers(Loader *f, int64_t update) {
     return n;
 }
 
-/* Of draws that depend on the split, and on `epoch` where that is not negative. */
-static RngKey draws(const Loader *f, int split, int64_t epoch) {
-    const RngKey key = rng_subkey_name(rng_key((uint64_t)f->c->train.seed), split_names[split]);
-    return epoch < 0 ? key : rng_subkey(key, (uint64_t)epoch);
-}
-
 void loader_train(Loader *f, int64_t update, int micro) {
     const int B = f->c->train.batch, from = find_update(f, update) + micro * B;
     for (int i = 0; i < B; i++)
         f->batch.examples[i] = loader_index(f, SPLIT_TRAIN, f->order[from + i]);
-    fill(f, SPLIT_TRAIN, B, draws(f, SPLIT_TRAIN, f->epoch));
+    fill(f, SPLIT_TRAIN, B, f->epoch);
 }
 
 void loader_split(Loader *f, int split, int from) {
     const int left = f->examples[split] - from, B = f->c->train.batch;
     const int n = left < B ? left : B;
     for (int i = 0; i < n; i++) f->batch.examples[i] = loader_index(f, split, from + i);
-    fill(f, split, n, draws(f, split, -1));
+    fill(f, split, n, -1);
 }

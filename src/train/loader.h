@@ -9,6 +9,9 @@
  * n * data.holdout (rounded) places, train has the others; val.safetensors is not read. The choice
  * does not depend on train.seed, so runs that differ in it are validated on the same examples.
  *
+ * With data.augment the task varies training examples by train.seed, the epoch and the example; of
+ * documents that are longer than what is read, before they are cut.
+ *
  * In masked training the masks of an example follow from train.seed, the epoch and the example, of
  * validation and test from train.seed and the example alone. */
 #ifndef TRAIN_LOADER_H
@@ -37,6 +40,8 @@ typedef struct Loader {
     int64_t epoch;
     int *ids;    /* of the batch at hand */
     int *masked; /* its ids with some of them masked; NULL: none are */
+    int *whole;  /* a document to be augmented, and scratch for it */
+    int longest; /* of these documents */
     Batch batch;
 } Loader;
 

@@ -184,7 +184,7 @@ static void embed(void **state) {
         GradCase c;
         grad_open(&c, d, "embed %d tokens of %d ids, width %d", o.rows, vocab, o.out);
         o.ids = block((size_t)o.rows, sizeof *o.ids);
-        for (int r = 0; r < o.rows; r++) o.ids[r] = draw_int(&d, EMBED_MASKED, vocab - 1);
+        for (int r = 0; r < o.rows; r++) o.ids[r] = draw_int(&d, TOKEN_MASKED, vocab - 1);
         o.w = grad_input(&c, "tok", (size_t)(vocab * o.out), 1);
         o.base = grad_input(&c, "mask", (size_t)o.out, 1);
         o.b = i % 3 ? grad_input(&c, "pos", (size_t)(o.rows * o.out), 1) : NULL;

@@ -17,14 +17,18 @@ typedef struct Fixture {
     Arena a;
 } Fixture;
 
-static void open_feed(Fixture *x, const char *train, bool pairs) {
+static void open_loader(Fixture *x) {
     Err err;
-    *x = (Fixture){0};
-    small_config(&x->c, train, pairs);
     if (!loader_open(&x->f, &x->c, &err)) fail_msg("%s", err.text);
     loader_layout(&x->f, &x->a);
     assert_true(arena_open(&x->a, x->a.used, &err));
     loader_layout(&x->f, &x->a);
+}
+
+static void open_feed(Fixture *x, const char *train, bool pairs) {
+    *x = (Fixture){0};
+    small_config(&x->c, train, pairs);
+    open_loader(x);
 }
 
 static void close_feed(Fixture *x) {
@@ -102,6 +106,50 @@ static void test_batches_of_a_split(void **state) {
         }
         close_feed(&x);
     }
+}
+
+/* What document j of a sample is in an epoch, by the task's function on all of it. */
+static void check_augmented(const Loader *f, const Sample *s, int64_t epoch, int j) {
+    int ids[2 * SMALL_LENGTH], scratch[AUGMENT_SCRATCH * 2 * SMALL_LENGTH];
+    const Dataset *d = &f->split[SPLIT_TRAIN];
+    const int n = dataset_tokens(d, dataset_document(d, s->number, j), 2 * SMALL_LENGTH, ids);
+    f->c->task->augment(&f->c->augmentation, ids, n, scratch, augment_key(1, epoch, s->number, j));
+    assert_int_equal(s->length[j], n < SMALL_LENGTH ? n : SMALL_LENGTH);
+    assert_memory_equal(s->ids[j], ids, (size_t)s->length[j] * sizeof *ids);
+}
+
+/* In two epochs; returns how many examples they had. */
+static int check_epochs(Fixture *x, int documents) {
+    const int64_t an_epoch = loader_updates_per_epoch(&x->f);
+    int seen = 0;
+    for (int64_t u = 1; u <= 2 * an_epoch; u++)
+        for (int micro = 0; micro < x->c.train.accumulate; micro++) {
+            loader_train(&x->f, u, micro);
+            for (int i = 0; i < x->f.batch.n; i++) {
+                for (int j = 0; j < documents; j++)
+                    check_augmented(&x->f, &x->f.batch.samples[i], (u - 1) / an_epoch, j);
+                seen++;
+            }
+        }
+    return seen;
+}
+
+static void test_augmented_examples(void **state) {
+    static const char *const train[] = {"\"batch\":4", "\"batch\":1,\"accumulate\":2"};
+    (void)state;
+    for (int pairs = 0; pairs < 2; pairs++)
+        for (int way = 0; way < 2; way++) {
+            Fixture x = {0};
+            small_data(60, 7, 5, pairs);
+            small_config(&x.c, train[way], pairs);
+            x.c.augment = true;
+            x.c.augmentation.drop = 0.4;
+            open_loader(&x);
+            assert_int_equal(check_epochs(&x, 1 + pairs), 2 * 60);
+            loader_split(&x.f, SPLIT_TRAIN, 3);
+            check_sample(&x.f, SPLIT_TRAIN, 0);
+            close_feed(&x);
+        }
 }
 
 static void expect_refusal(const char *train, bool pairs, int code, const char *what) {
@@ -233,6 +281,7 @@ int main(void) {
         cmocka_unit_test(test_an_epoch_is_a_permutation),
         cmocka_unit_test(test_another_seed_is_another_order),
         cmocka_unit_test(test_batches_of_a_split),
+        cmocka_unit_test(test_augmented_examples),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_evaluation),
         cmocka_unit_test(test_a_watched_evaluation),

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/gemm.h"
-#include "ops/embed.h"
+#include "core/token.h"
 #include "train/evaluate.h"
 #include "train/small.h"
 #include "train/update.h"
@@ -45,8 +45,8 @@ static void test_each_token_as_often(void **state) {
         int ids[N] = {0}, n = 0;
         lm_mask(ids, N, MASKED, rng_subkey(rng_key(1), (uint64_t)draw));
         for (int i = 0; i < N; i++) {
-            times[i] += ids[i] == EMBED_MASKED;
-            n += ids[i] == EMBED_MASKED;
+            times[i] += ids[i] == TOKEN_MASKED;
+            n += ids[i] == TOKEN_MASKED;
         }
         assert_int_equal(n, MASKED);
     }
@@ -66,8 +66,8 @@ static int check_sample(const Loader *f, int split, int i) {
         assert_int_equal(s->length[j], n);
         assert_memory_equal(s->targets[j], ids, (size_t)n * sizeof *ids);
         for (int k = 0; k < n; k++) {
-            masked += s->ids[j][k] == EMBED_MASKED;
-            assert_true(s->ids[j][k] == EMBED_MASKED || s->ids[j][k] == ids[k]);
+            masked += s->ids[j][k] == TOKEN_MASKED;
+            assert_true(s->ids[j][k] == TOKEN_MASKED || s->ids[j][k] == ids[k]);
         }
         assert_int_equal(masked, n < 2 ? 1 : (int)(0.3 * n + 0.5));
         all += masked;
@@ -108,7 +108,7 @@ static uint64_t hash_of_masks(const char *train, int epoch, bool validation) {
             if (validation) loader_split(&x.f, SPLIT_VAL, 2);
             for (int i = 0; i < n; i++)
                 for (int k = 0; k < x.f.batch.samples[i].length[0]; k++)
-                    if (x.f.batch.samples[i].ids[0][k] == EMBED_MASKED)
+                    if (x.f.batch.samples[i].ids[0][k] == TOKEN_MASKED)
                         hash += rng_u64(rng_key((uint64_t)x.f.batch.examples[i]), (uint64_t)k);
         }
     close_fixture(&x);
