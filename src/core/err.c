@@ -55,6 +55,10 @@ const char *err_words(int why) { return why == ENOMEM ? "out of memory" : strerr
 
 int err_status(int why, int code) { return why == ENOMEM ? EX_OSERR : code; }
 
+bool err_absent(int why) {
+    return why == ENOENT || why == ENOTDIR || why == ELOOP || why == ENAMETOOLONG;
+}
+
 bool err_check_stdout(Err *err) {
     const bool failed = ferror(stdout) != 0; /* whose errno is lost */
     errno = 0;

@@ -37,6 +37,9 @@ bool err_blame(Err *err, const char *key);
  * memory was missing. */
 const char *err_words(int why);
 int err_status(int why, int code);
+/* Whether a look at a path failed because nothing is there. Else there may be something, and using
+ * it tells why it cannot be looked at. */
+bool err_absent(int why);
 
 /* For main, last: whether all that was printed reached standard output (EX_IOERR). */
 bool err_check_stdout(Err *err);

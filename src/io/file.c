@@ -81,7 +81,8 @@ static bool find_target(char target[FILE_PATH_MAX], const char *path, Err *err) 
         return err_set(err, EX_CANTCREAT, "'%.200s': a file's path has 1 to %d bytes", path,
                        FILE_PATH_MAX - 1);
     memcpy(target, path, n + 1);
-    if (lstat(path, &st) != 0) return true; /* opening the temporary tells what is amiss */
+    /* Opening the temporary tells what else is amiss. */
+    if (lstat(path, &st) != 0) return err_absent(errno) || cannot_create(path, err);
     const bool is_link = S_ISLNK(st.st_mode);
     if (is_link && stat(path, &st) != 0)
         return err_set(err, EX_CANTCREAT, "%s: is a link that leads nowhere: %s", path,
@@ -206,15 +207,14 @@ bool file_in(char path[FILE_PATH_MAX], const char *dir, const char *name, Err *e
            err_set(err, EX_CANTCREAT, "%.80s...: this name is too long", dir);
 }
 
-/* What may not be looked at is told when it is read. */
 bool file_exists(const char *path) {
     struct stat st;
-    return stat(path, &st) == 0 || errno == EACCES;
+    return stat(path, &st) == 0 || !err_absent(errno);
 }
 
 bool file_is_dir(const char *path) {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    return stat(path, &st) == 0 ? S_ISDIR(st.st_mode) : !err_absent(errno);
 }
 
 bool file_check_dir(const char *path, Err *err) {
@@ -240,7 +240,7 @@ bool file_same(const char *a, const char *b) {
 
 bool file_is_empty(const char *path) {
     struct stat st;
-    return stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0);
+    return stat(path, &st) == 0 ? S_ISREG(st.st_mode) && st.st_size == 0 : err_absent(errno);
 }
 
 bool file_fits(const char *name, uint64_t size, uint64_t most, Err *err) {
@@ -251,6 +251,7 @@ bool file_fits(const char *name, uint64_t size, uint64_t most, Err *err) {
 
 bool file_make_dirs(const char *path, Err *err) {
     char part[FILE_PATH_MAX];
+    struct stat st;
     size_t n = strlen(path);
     if (n == 0 || n >= sizeof part)
         return err_set(err, EX_CANTCREAT, "%.200s: a directory's path has 1 to %zu bytes", path,
@@ -259,7 +260,7 @@ bool file_make_dirs(const char *path, Err *err) {
         if (path[i] != '/' && path[i] != '\0') continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (file_is_dir(part)) continue;
+        if (stat(part, &st) == 0 && S_ISDIR(st.st_mode)) continue;
         if (mkdir(part, 0777) == 0) {
             /* Or a loss of power takes it, with all that was synced in it. */
             if (sync_dir(part) || errno == EACCES) continue;

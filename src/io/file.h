@@ -52,7 +52,7 @@ bool file_in(char path[FILE_PATH_MAX], const char *dir, const char *name, Err *e
 bool file_make_dirs(const char *path, Err *err);
 /* Where it is there; that it is gone is on the disk (EX_IOERR). */
 bool file_remove(const char *path, Err *err);
-/* Or may: its directory cannot be entered. */
+/* Or may be: what cannot be looked at counts as there, and reading it tells why. */
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 /* Whether it is a directory; err (EX_NOINPUT) says what else. */

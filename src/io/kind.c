@@ -87,7 +87,8 @@ static bool read_head(Head *h, const char *path) {
 bool kind_may_replace(const char *path, FileKind kind, Err *err) {
     struct stat st;
     Head h;
-    if (kind == KIND_ANY || stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0))
+    if (kind == KIND_ANY) return true;
+    if (stat(path, &st) == 0 ? S_ISREG(st.st_mode) && st.st_size == 0 : err_absent(errno))
         return true;
     if (!read_head(&h, path))
         return err_set(err, EX_CANTCREAT, "%s: is there, and what it is cannot be read: %s", path,

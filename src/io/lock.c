@@ -151,7 +151,7 @@ void lock_release(DirLock *l) {
 
 bool lock_stands(const DirLock *l, const char *dir) {
     struct stat ours, there;
-    if (stat(dir, &there) != 0) return errno != ENOENT && errno != ENOTDIR;
+    if (stat(dir, &there) != 0) return !err_absent(errno);
     return fstat(l->dir, &ours) != 0 ||
            (ours.st_dev == there.st_dev && ours.st_ino == there.st_ino);
 }
