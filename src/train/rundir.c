@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -24,7 +23,7 @@ bool rundir_name(RunDir *r, const char *dir, Err *err) {
     return file_in(r->last, dir, "last.safetensors", err) &&
            file_in(r->best, dir, "best.safetensors", err) &&
            file_in(r->rollback, dir, "rollback.safetensors", err) &&
-           file_in(r->metrics, dir, "metrics.jsonl", err) &&
+           file_in(r->spare, dir, "room", err) && file_in(r->metrics, dir, "metrics.jsonl", err) &&
            file_in(r->config, dir, "config.json", err) && file_in(r->env, dir, "env.json", err);
 }
 
@@ -37,16 +36,16 @@ static double lacks(const char *path, double bytes) {
     return bytes > has ? bytes - has : 0;
 }
 
-/* A file of so many bytes that has no name by now, so that nothing is left of it. -1 and errno. */
+/* A file of so many bytes that has no name by now. Till then it has that of a temporary, which the
+ * next start takes away. -1 and errno. */
 static int take(const RunDir *r) {
-    char path[FILE_PATH_MAX + 16];
-    int why;
-    snprintf(path, sizeof path, "%s/room-XXXXXX", r->dir);
-    const int fd = mkstemp(path);
+    char path[FILE_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s.tmp.%ld", r->spare, (long)getpid());
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return -1;
-    unlink(path);
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    while ((why = posix_fallocate(fd, 0, (off_t)r->checkpoint)) == EINTR) {}
+    int why = unlink(path) != 0 ? errno : 0;
+    if (!why)
+        while ((why = posix_fallocate(fd, 0, (off_t)r->checkpoint)) == EINTR) {}
     /* Where it cannot allocate there are the figures alone. */
     if (!why || why == EOPNOTSUPP || why == EINVAL || why == ENOSYS) return fd;
     close(fd);
@@ -119,9 +118,9 @@ bool rundir_check(const RunDir *r, Err *err) {
 
 bool rundir_open(RunDir *r, Err *err) {
     if (!file_make_dirs(r->dir, err) || !lock_take(&r->lock, r->dir, 0, err)) return false;
-    const char *const late[] = {r->last, r->best,
-                                r->rollback}; /* others are written at the start */
-    for (int i = 0; i < 3; i++) atomic_tidy(late[i]);
+    /* Others are written at the start. */
+    const char *const late[] = {r->last, r->best, r->rollback, r->spare};
+    for (int i = 0; i < 4; i++) atomic_tidy(late[i]);
     return true;
 }
 

@@ -22,6 +22,7 @@ enum { ROOM_FILES = 4 /* last, best, rollback, and a temporary of one */ };
 typedef struct RunDir {
     char dir[FILE_PATH_MAX], last[FILE_PATH_MAX], best[FILE_PATH_MAX], rollback[FILE_PATH_MAX];
     char metrics[FILE_PATH_MAX], config[FILE_PATH_MAX], env[FILE_PATH_MAX];
+    char spare[FILE_PATH_MAX]; /* that of a room, while it still has a name */
     DirLock lock;
     int room[ROOM_FILES], rooms; /* files without names, each with the room of a checkpoint */
     size_t checkpoint;           /* bytes of one, at most */

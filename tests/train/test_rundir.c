@@ -10,6 +10,7 @@
 #include "core/lanes.h"
 #include "io/json.h"
 #include "scratch.h"
+#include "text.h"
 
 /* A process of that command, and what env.json then holds. */
 static cJSON *describe(const char *command) {
@@ -53,6 +54,21 @@ static void test_processes(void **state) {
     cJSON_Delete(env);
 }
 
+/* A start that was killed while the room it took had a name. */
+static void test_room_left(void **state) {
+    RunDir r;
+    Err err;
+    (void)state;
+    assert_true(rundir_name(&r, scratch_mkdir("left"), &err));
+    scratch_write("left/room.tmp.1", "left", 4);
+    assert_true(rundir_open(&r, &err));
+    assert_false(file_exists(scratch("left/room.tmp.1")));
+    assert_true(rundir_take_room(&r, 1000, 0, false, &err));
+    assert_int_equal(r.rooms, 3);
+    assert_int_equal(text_count(scratch("left")), 1); /* the lock */
+    rundir_close(&r);
+}
+
 /* A file of JSON may only be so long. */
 static void test_many(void **state) {
     enum { MOST = 500 };
@@ -78,6 +94,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_room_left),
     };
     lanes_open(1);
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
