@@ -145,32 +145,42 @@ static void print_machine(int threads) {
 
 /* ---- a table: each row in a process of its own, so that its memory is its own ---- */
 
+/* Never returns. */
+static void become(char *const *argv, int out) {
+    if (dup2(out, STDOUT_FILENO) >= 0) execv("/proc/self/exe", argv);
+    fprintf(stderr, "cast_bench: a row has no process of its own: %s\n", err_words(errno));
+    _exit(EX_OSERR);
+}
+
+/* All that comes until its end, at most `size` bytes. False and errno; fd is closed. */
+static bool read_all(int fd, char *text, size_t size, size_t *n) {
+    FILE *f = fdopen(fd, "r");
+    if (!f) return false;
+    *n = fread(text, 1, size, f);
+    const bool ok = !ferror(f);
+    const int why = errno;
+    fclose(f);
+    errno = why;
+    return ok;
+}
+
 /* Runs this program with --json and reads its one line. */
 static cJSON *bench_child(char *const *argv, Err *err) {
     int ends[2], status = 0;
     static char line[1 << 16];
-    if (pipe(ends)) {
-        err_set(err, EX_OSERR, "no pipe: %s", err_words(errno));
-        return NULL;
-    }
-    const pid_t pid = fork();
-    if (pid == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        execv("/proc/self/exe", argv);
-        _exit(EX_OSERR);
-    }
-    close(ends[1]);
-    FILE *f = fdopen(ends[0], "r");
-    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
-    if (f) fclose(f);
+    size_t n = 0;
+    const pid_t pid = pipe(ends) == 0 ? fork() : -1;
+    if (pid == 0) become(argv, ends[1]);
+    if (pid > 0) close(ends[1]);
+    const bool ok = pid > 0 && read_all(ends[0], line, sizeof line - 1, &n);
+    const int why = errno;
     if (pid > 0) waitpid(pid, &status, 0);
-    line[n] = 0;
-    if (pid < 0 || status) {
-        err_set(err, WIFEXITED(status) && status ? WEXITSTATUS(status) : EX_OSERR,
-                "failed, as said above");
-        return NULL;
-    }
-    return json_parse(line, n, sizeof line, 4, "cast_bench --json", err);
+    if (ok && !status) return json_parse(line, n, sizeof line, 4, "cast_bench --json", err);
+    if (ok)
+        err_set(err, WIFEXITED(status) ? WEXITSTATUS(status) : EX_OSERR, "failed, as said above");
+    else
+        err_set(err, EX_OSERR, "a row has no process of its own: %s", err_words(why));
+    return NULL;
 }
 
 static double number(const cJSON *o, const char *key) {

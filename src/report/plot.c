@@ -58,7 +58,7 @@ static bool no_gnuplot(int why, Err *err) {
         return err_set(err, EX_UNAVAILABLE,
                        "there is no gnuplot here, which draws the plots; Debian has it in: "
                        "gnuplot-nox");
-    return err_set(err, err_status(why, EX_UNAVAILABLE), "gnuplot cannot be run: %s",
+    return err_set(err, why == EACCES ? EX_UNAVAILABLE : EX_OSERR, "gnuplot cannot be run: %s",
                    err_words(why));
 }
 
@@ -96,8 +96,9 @@ static bool run(FILE *script, FILE *out, FILE *errors, Err *err) {
     if (why) return no_gnuplot(why, err);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
     if (status) return refused(errors, WIFEXITED(status) ? WEXITSTATUS(status) : 128, err);
-    if (fseek(out, 0, SEEK_END) == 0 && ftell(out) > 0) return true;
-    return refused(errors, 0, err);
+    if (fseek(out, 0, SEEK_END) != 0)
+        return file_fails("a temporary file", "be read", EX_IOERR, err);
+    return ftell(out) > 0 || refused(errors, 0, err);
 }
 
 /* A picture, or what there is of it: size bytes, to be freed. */
