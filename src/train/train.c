@@ -321,8 +321,9 @@ static bool open_memory(Trainer *t, Err *err) {
            engine_open(&t->engine, &t->c->model, conf->batch, conf->lanes, true, err);
 }
 
-/* What to do about a checkpoint that cannot be read. */
+/* What to do about a checkpoint that is damaged. One that cannot be read just now is none. */
 static bool explain_damage(const Trainer *t, Err *err) {
+    if (err->code != EX_DATAERR) return false;
     const bool best = file_exists(t->dir.best);
     return err_set(err, err->code, "%s. To start anew, delete it%s%s%s%s", err->text,
                    best ? "; to go on from the best validation: cp " : "", best ? t->dir.best : "",
