@@ -74,6 +74,7 @@ library libxsmm.h xsmm || optional=' libxsmm-dev'
 command -v gnuplot >/dev/null || optional="$optional gnuplot-nox"
 if in_set test lint; then
     library cmocka.h cmocka || lacks "cmocka (cmocka.h)" libcmocka-dev
+    command -v strace >/dev/null || optional="$optional strace"
 fi
 if [ "${MODE:-}" = cover ]; then
     command -v "$($CC -print-prog-name=llvm-cov)" >/dev/null || lacks llvm-cov llvm

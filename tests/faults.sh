@@ -41,12 +41,16 @@ run() { # run NAME [WORD...]
     in_dir "$name" "$@" "${words[@]}" >"$tmp/$name.out" 2>"$tmp/$name.err" </dev/null
 }
 
-# Files whose bytes hold times, places or speeds are left out; and so is what cast_bench prints.
+# But for those whose bytes hold times, places or speeds.
+hashes() { # hashes NAME
+    (cd "$tmp/$1" && find . -type f ! -name env.json ! -name metrics.jsonl ! -name '*tfevents*' ! -name lock \
+        ! -name '*.checked' -print0 | sort -z | xargs -0 sha256sum)
+}
+# What cast_bench prints is left out too.
 outcome() { # outcome NAME
     case $1 in
     bench | row) ;;
-    *) (cd "$tmp/$1" && find . -type f ! -name env.json ! -name metrics.jsonl ! -name '*tfevents*' ! -name lock -print0 | sort -z |
-        xargs -0 sha256sum) && cat "$tmp/$1.out" ;;
+    *) hashes "$1" && cat "$tmp/$1.out" ;;
     esac
 }
 
@@ -120,16 +124,41 @@ leave_out() { # leave_out NAME REASON
 make_want() { # make_want NAME
     begin "$1"
     run "$1"
-    local status=$?
+    local status=$? dir
     outcome "$1" >"$tmp/$1.want"
+    for dir in "$1" "$1.start"; do (cd "$tmp/$dir" && find . -type f -exec sha256sum {} +); done >"$tmp/$1.known"
     [ $status -eq 0 ] || { echo "without a fault: status $status" && cat "$tmp/$1.err"; }
     return $status
+}
+
+# The crc32 that a safetensors file has of its data is that of the data.
+sound_tensors() { # sound_tensors FILE
+    local header stated
+    header=$((8 + $(od -An -tu8 -N8 "$1")))
+    stated=$(head -c $header "$1" | grep -aoE '"crc32":"[0-9a-f]{8}' | tail -c 9)
+    [ "$stated" = "$(tail -c +$((header + 1)) "$1" | gzip -c | tail -c 8 | od -An -tx4 -N4 | tr -d ' ')" ]
+}
+
+# Names a file that is not whole: none of the start or of the end, and not sound by itself.
+half_written() { # half_written NAME
+    local file
+    (cd "$tmp/$1" && find . -type f ! -name lock ! -name '*tfevents*' ! -name '*.checked' ! -name '*.tmp.*' -print0 |
+        xargs -0 -r sha256sum) |
+        grep -vxFf "$tmp/$1.known" | while read -r _ file; do
+        case $file in
+        *.safetensors) sound_tensors "$tmp/$1/$file" ;;
+        *.json) [ "$(tail -c 2 "$tmp/$1/$file")" = '}' ] ;;
+        *.jsonl) ! grep -qvE '^\{.*\}$' "$tmp/$1/$file" ;;
+        *) false ;;
+        esac || echo "${file#./}"
+    done | head -n 1
 }
 
 # What the run just made came to, in a word: `same` for status 0 and the outcome that is wanted, else its status;
 # `WRONG: ...` for what must never be.
 judge() { # judge NAME STATUS
-    local name=$1 status=$2
+    local name=$1 status=$2 half
+    half=$(half_written "$name")
     outcome "$name" >"$tmp/$name.got"
     if grep -q 'this is a bug' "$tmp/$name.err"; then
         echo "WRONG: $(grep -h 'this is a bug' "$tmp/$name.err")"
@@ -139,6 +168,8 @@ judge() { # judge NAME STATUS
         echo "WRONG: status 0 with another outcome: $(diff "$tmp/$name.want" "$tmp/$name.got" | grep '^[<>]' | head -n 2)"
     elif [ "$status" -ge 124 ]; then
         echo "WRONG: status $status: $(tail -n 1 "$tmp/$name.err")"
+    elif [ "$half" ]; then
+        echo "WRONG: $half is half-written"
     else
         echo "$status"
     fi

@@ -1,0 +1,114 @@
+#!/bin/bash
+# System calls that fail: in every program each call that is unlike those before it, by the functions that led there,
+# fails once with each error of the table below. The program says so and ends with a status that README.md has (1 of a
+# sweep, which goes on), or gets by and ends as it always does (reports go without what they cannot read, and warn);
+# files that have their names are whole; and the next start goes on. And a program whose own reads and writes take half of what they are asked to (short.c) gets by.
+#   FAULTS=2   faults of each program that are tried, evenly spread; `all` of them takes an hour
+#   ONLY=...   of these programs alone, by names of tests/faults.sh
+#
+# EINTR is given where Linux may give it to these programs, whose handlers have SA_RESTART: other calls go on by
+# themselves. mmap is memory.sh's. Left out are what the loader does before `main` and what gnuplot does; what is told
+# of the machine, in /proc and /sys, without which a program gets by; and to close a pipe, which strace would leave
+# open, as it does not make the call that it lets fail.
+set -u
+faults=${FAULTS:-2}
+preload=$CAST_BIN/tests/faults/short.so
+. tests/faults.sh
+if [ "${CAST_MODE:-release}" != release ]; then
+    echo "ok - system calls that fail # SKIP sanitizers do not like to be traced"
+    exit 0
+fi
+if ! strace -f -k -b execve -o /dev/null -e inject=close:error=EIO:when=99 true 2>/dev/null; then
+    echo "ok - system calls that fail # SKIP no strace here, or it may not trace"
+    exit 0
+fi
+make_starts
+
+declare -A errors=(
+    [open]="EMFILE EIO ENOSPC" [openat]="EMFILE EIO ENOSPC"
+    [read]=EIO [pread64]=EIO [getdents64]=EIO [lseek]=EIO
+    [write]="ENOSPC EIO" [writev]="ENOSPC EIO" [pwrite64]="ENOSPC EIO"
+    [fsync]="EIO ENOSPC" [fdatasync]="EIO ENOSPC" [close]="EIO EINTR"
+    [fallocate]="ENOSPC EIO EINTR EOPNOTSUPP" [ftruncate]=EIO
+    [rename]="EIO ENOSPC" [renameat]="EIO ENOSPC" [renameat2]="EIO ENOSPC" [link]=EIO [linkat]=EIO
+    [unlink]=EIO [unlinkat]=EIO [mkdir]="ENOSPC EIO" [mkdirat]="ENOSPC EIO"
+    [stat]=EIO [lstat]=EIO [fstat]=EIO [newfstatat]=EIO [statx]=EIO [statfs]=EIO [fstatfs]=EIO
+    [flock]=ENOLCK [pipe]=EMFILE [pipe2]=EMFILE [dup2]=EMFILE [dup3]=EMFILE
+    [clone]=EAGAIN [clone3]=EAGAIN [fork]=EAGAIN [vfork]=EAGAIN
+)
+traced=$(printf ',?%s' "${!errors[@]}")
+traced=${traced#,}
+
+# "CALL NUMBER" of each place: the NUMBER-th CALL of a process. strace puts the functions that led there below a call.
+# What it counts of one process it counts of each: numbers that the loader comes to are left out.
+list_places() { # list_places NAME
+    begin "$1"
+    run "$1" strace -f -qq -y -k -b execve -o "$tmp/$1.calls" -e "trace=$traced"
+    awk '
+        function place() {
+            if (call == "") return
+            if (!begun) loader[call] = number
+            else if (number > loader[call] && !seen[call stack]++ && !listed[call, number]++) print call, number
+            call = ""
+        }
+        /^ > / { stack = stack $0; if (/\(main\+/) begun = 1; next }
+        { place(); stack = "" }
+        / resumed>/ { call = waits[$1]; number = at[$1]; next }
+        $2 !~ /^[a-z]/ { next } # a signal, an end
+        { name = $2; sub(/\(.*/, "", name); number = ++count[$1, name] }
+        /<unfinished / { waits[$1] = name; at[$1] = number; next }
+        /close\([0-9]*<pipe:|[<"]\/(proc|sys)\// { next }
+        { call = name }
+        END { place() }' "$tmp/$1.calls" >"$tmp/$1.places"
+}
+
+# "CALL NUMBER ERROR" of those that are tried.
+list_faults() { # list_faults NAME
+    local call number error
+    while read -r call number; do
+        for error in ${errors[$call]}; do echo "$call $number $error"; done
+    done <"$tmp/$1.places" |
+        awk -v most="$faults" '{ line[NR] = $0 } END {
+            step = most == "all" || most >= NR ? 1 : NR / most
+            for (i = step; int(i) <= NR; i += step) print line[int(i)] }'
+}
+
+fail_at() { # fail_at NAME CALL NUMBER ERROR
+    local status verdict trace=$tmp/$1.trace
+    begin "$1"
+    run "$1" timeout -s KILL 60 strace -f -qq -b execve -o "$trace" -e "trace=$2" -e "inject=$2:error=$4:when=$3"
+    status=$?
+    verdict=$(judge "$1" $status)
+    case $1-$verdict in
+    # A page or a table of what can be read, and what cannot.
+    table-*another* | page-*another*) ! grep -q '^warning: ' "$tmp/$1.err" || verdict=told ;;
+    *-same | *-66 | *-71 | *-73 | *-74 | sweep-1) ;;
+    *-WRONG*) ;;
+    *) verdict="WRONG: status $verdict: $(tail -n 1 "$tmp/$1.err")" ;;
+    esac
+    # What fails to be printed cannot be told.
+    [ $status -eq 0 ] || grep -q "^[0-9]* *write(2, .*INJECTED" "$trace" || grep -qE '^cast_[a-z]*: |^failed   run' "$tmp/$1.err" "$tmp/$1.out" ||
+        verdict="WRONG: status $status without a word"
+    # A file that cannot be read just now is not a damaged one.
+    ! grep -q 'delete it' "$tmp/$1.err" || verdict="WRONG: $(tail -n 1 "$tmp/$1.err")"
+    grep -q INJECTED "$trace" || verdict=unmet
+    echo "$verdict"
+    goes_on "$1"
+}
+
+# Counts of what came of it, and what is wrong.
+try() { # try NAME
+    local name=$1 call number error
+    make_want "$name" || return 1
+    list_places "$name"
+    list_faults "$name" >"$tmp/$name.numbers"
+    while read -r call number error; do
+        fail_at "$name" "$call" "$number" "$error" | sed "s/^WRONG/WRONG: $call $number $error/"
+    done <"$tmp/$name.numbers" >"$tmp/$name.verdicts"
+    begin "$name"
+    run "$name" env LD_PRELOAD="$preload" timeout -s KILL 60
+    judge "$name" $? | sed "s/^[0-9]/WRONG: short reads and writes: status &/" >>"$tmp/$name.verdicts"
+    verdicts "$name"
+}
+
+each_run try "system calls fail in"
