@@ -96,3 +96,9 @@ expect() { # expect STATUS PATTERN NAME COMMAND...
 }
 
 hash_of() { sha256sum <"$1/last.safetensors"; }
+# Of metrics everything but times, speeds, memory and where processes stopped, of each step the last line.
+metrics_of() { # metrics_of DIR
+    grep -vE '"(save|resume)"' "$1/metrics.jsonl" |
+        sed -E 's/, "(samples_per_s|tokens_per_s|gflops|peak_share|seconds|rss_mb|mapped_mb)": [^,}]*//g' |
+        awk -F '[,:]' '{ line[$2 $4 ($7 ~ /which/ ? $8 : "")] = $0 } END { for (key in line) print line[key] }' | sort
+}

@@ -13,12 +13,6 @@ END
 sweep=("$bin/cast_sweep" "$tmp/tiny.json" "model.attention.clusters=2,3" --seeds 1..2 --threads 1)
 runs=("clusters=2,seed=1" "clusters=3,seed=1" "clusters=2,seed=2" "clusters=3,seed=2")
 
-# Everything but times, speeds, memory and where processes stopped, of each step the last line.
-metrics_of() {
-    grep -vE '"(save|resume)"' "$1/metrics.jsonl" |
-        sed -E 's/, "(samples_per_s|tokens_per_s|gflops|peak_share|seconds|rss_mb|mapped_mb)": [^,}]*//g' |
-        awk -F '[,:]' '{ line[$2 $4 ($7 ~ /which/ ? $8 : "")] = $0 } END { for (key in line) print line[key] }' | sort
-}
 lines() { cat "$1"/*/metrics.jsonl 2>/dev/null | wc -l; }
 # Waits until a sweep has written so many lines, or has ended.
 until_lines() { # until_lines DIR LINES PID
