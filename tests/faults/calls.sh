@@ -2,14 +2,15 @@
 # System calls that fail: in every program each call that is unlike those before it, by the functions that led there,
 # fails once with each error of the table below. The program says so and ends with a status that README.md has (1 of a
 # sweep, which goes on), or gets by and ends as it always does (reports go without what they cannot read, and warn);
-# files that have their names are whole; and the next start goes on. And a program whose own reads and writes take half of what they are asked to (short.c) gets by.
-#   FAULTS=2   faults of each program that are tried, evenly spread; `all` of them takes an hour
+# files that have their names are whole; and the next start goes on. And a program whose own reads and writes take half
+# of what they are asked to (short.c) gets by.
+#   FAULTS=2   faults of each program that are tried, evenly spread; `all` of them takes half an hour
 #   ONLY=...   of these programs alone, by names of tests/faults.sh
 #
-# EINTR is given where Linux may give it to these programs, whose handlers have SA_RESTART: other calls go on by
-# themselves. mmap is memory.sh's. Left out are what the loader does before `main` and what gnuplot does; what is told
-# of the machine, in /proc and /sys, without which a program gets by; and to close a pipe, which strace would leave
-# open, as it does not make the call that it lets fail.
+# EINTR is for fallocate and close alone: the programs' handlers have SA_RESTART, by which Linux makes other calls again
+# itself. mmap is memory.sh's. Left out are what the loader does before `main` and what gnuplot does; what is told of
+# the machine, in /proc and /sys, without which a program gets by; and to close a pipe, which strace would leave open,
+# as it does not make the call that it lets fail.
 set -u
 faults=${FAULTS:-2}
 preload=$CAST_BIN/tests/faults/short.so
@@ -40,26 +41,26 @@ traced=$(printf ',?%s' "${!errors[@]}")
 traced=${traced#,}
 
 # "CALL NUMBER" of each place: the NUMBER-th CALL of a process. strace puts the functions that led there below a call.
-# What it counts of one process it counts of each: numbers that the loader comes to are left out.
+# It counts the calls of each process by themselves: a number goes that any of them has for what is left out.
 list_places() { # list_places NAME
     begin "$1"
     run "$1" strace -f -qq -y -k -b execve -o "$tmp/$1.calls" -e "trace=$traced"
     awk '
         function place() {
             if (call == "") return
-            if (!begun) loader[call] = number
-            else if (number > loader[call] && !seen[call stack]++ && !listed[call, number]++) print call, number
+            if (!begun) out[call " " number] = 1
+            else if (!seen[call stack]++) at[++places] = call " " number
             call = ""
         }
         /^ > / { stack = stack $0; if (/\(main\+/) begun = 1; next }
         { place(); stack = "" }
-        / resumed>/ { call = waits[$1]; number = at[$1]; next }
+        / resumed>/ { call = waits[$1]; number = count[$1, call]; next }
         $2 !~ /^[a-z]/ { next } # a signal, an end
         { name = $2; sub(/\(.*/, "", name); number = ++count[$1, name] }
-        /<unfinished / { waits[$1] = name; at[$1] = number; next }
-        /close\([0-9]*<pipe:|[<"]\/(proc|sys)\// { next }
+        /close\([0-9]*<pipe:|[<"]\/(proc|sys)\// { out[name " " number] = 1; waits[$1] = ""; next }
+        /<unfinished / { waits[$1] = name; next }
         { call = name }
-        END { place() }' "$tmp/$1.calls" >"$tmp/$1.places"
+        END { place(); for (i = 1; i <= places; i++) if (!out[at[i]]++) print at[i] }' "$tmp/$1.calls" >"$tmp/$1.places"
 }
 
 # "CALL NUMBER ERROR" of those that are tried.
@@ -87,11 +88,12 @@ fail_at() { # fail_at NAME CALL NUMBER ERROR
     *) verdict="WRONG: status $verdict: $(tail -n 1 "$tmp/$1.err")" ;;
     esac
     # What fails to be printed cannot be told.
-    [ $status -eq 0 ] || grep -q "^[0-9]* *write(2, .*INJECTED" "$trace" || grep -qE '^cast_[a-z]*: |^failed   run' "$tmp/$1.err" "$tmp/$1.out" ||
+    [ $status -eq 0 ] || grep -q "^[0-9]* *write(2, .*INJECTED" "$trace" ||
+        grep -qE '^cast_[a-z]*: |^failed   run' "$tmp/$1.err" "$tmp/$1.out" ||
         verdict="WRONG: status $status without a word"
     # A file that cannot be read just now is not a damaged one.
     ! grep -q 'delete it' "$tmp/$1.err" || verdict="WRONG: $(tail -n 1 "$tmp/$1.err")"
-    grep -q INJECTED "$trace" || verdict=unmet
+    [ "$verdict" != same ] || grep -q INJECTED "$trace" || verdict=unmet
     echo "$verdict"
     goes_on "$1"
 }
