@@ -91,7 +91,7 @@ static bool show_stats(const Options *o, Trained *t, Err *err) {
 
 static bool show_example(const Options *o, Trained *t, Err *err) {
     Viz v;
-    const char *here = t->run.dir[0] ? t->run.dir : ".";
+    const char *here = t->from.run.dir[0] ? t->from.run.dir : ".";
     const int depth = t->config.model.conf.depth;
     if (o->layer >= depth)
         return err_set(err, EX_USAGE, "--layer: the model has layers 0 to %d, got %d", depth - 1,

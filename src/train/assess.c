@@ -60,8 +60,8 @@ static bool open_csv(Collector *c, const char *path, Err *err) {
         return err_set(err, EX_USAGE,
                        "--predict: %s was trained to guess masked tokens (train.objective=masked): "
                        "it knows no classes",
-                       c->t->checkpoint);
-    if (file_same(path, c->t->checkpoint))
+                       c->t->from.path);
+    if (file_same(path, c->t->from.path))
         return err_set(err, EX_USAGE, "--predict: %s is the checkpoint itself", path);
     if (!atomic_open(&c->csv, path, KIND_PREDICTIONS, err)) return false;
     fputs("index,label,predicted", c->csv.f);
@@ -105,7 +105,7 @@ static bool run(Collector *c, Trained *t, Err *err) {
     if (done) return !c->csv.f || atomic_commit(&c->csv, err);
     if (err->code == EX_TEMPFAIL)
         return err_set(err, EX_TEMPFAIL, "%s, nothing is written", err->text);
-    return err_set(err, err->code, "%s: %s", t->checkpoint, err->text);
+    return err_set(err, err->code, "%s: %s", t->from.path, err->text);
 }
 
 bool assess(Assessment *a, Trained *t, const char *predict, Err *err) {
@@ -190,10 +190,10 @@ static void print_lengths(FILE *f, const Assessment *a) {
 
 /* What training measured of the same weights, where that is known. */
 static const RunLine *measured(const Trained *t) {
-    const int which = t->which[0] == 'l' ? RUN_LAST : RUN_BEST;
-    if (!t->run.dir[0] || t->split != SPLIT_TEST || !trained_as_it_was(t)) return NULL;
-    const RunLine *l = &t->run.test[which];
-    return t->run.tested[which] && l->step == t->update ? l : NULL;
+    const int which = t->from.which[0] == 'l' ? RUN_LAST : RUN_BEST;
+    if (!t->from.run.dir[0] || t->split != SPLIT_TEST || !trained_as_it_was(t)) return NULL;
+    const RunLine *l = &t->from.run.test[which];
+    return t->from.run.tested[which] && l->step == t->from.update ? l : NULL;
 }
 
 static const char *describe(char *buf, size_t size, const Score *s, const Trained *t) {
@@ -227,7 +227,7 @@ void assess_print(FILE *f, const Assessment *a, const Trained *t) {
     char score[96];
     trained_print(f, t);
     fprintf(f, "\n%s accuracy of %s (update %lld): %s, %d examples\n", split_names[t->split],
-            t->which, (long long)t->update, describe(score, sizeof score, &a->score, t), a->count);
+            t->from.which, (long long)t->from.update, describe(score, sizeof score, &a->score, t), a->count);
     const RunLine *l = measured(t);
     if (l) print_measured(f, a, t, l);
     if (a->K) print_commonest(f, a, t);
@@ -257,9 +257,9 @@ static cJSON *lengths_json(const Assessment *a) {
 
 void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
     cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "checkpoint", t->checkpoint);
-    cJSON_AddStringToObject(o, "which", t->which);
-    cJSON_AddNumberToObject(o, "step", (double)t->update);
+    cJSON_AddStringToObject(o, "checkpoint", t->from.path);
+    cJSON_AddStringToObject(o, "which", t->from.which);
+    cJSON_AddNumberToObject(o, "step", (double)t->from.update);
     cJSON_AddStringToObject(o, "split", split_names[t->split]);
     cJSON_AddNumberToObject(o, "count", a->count);
     cJSON_AddNumberToObject(o, "accuracy", a->score.accuracy);

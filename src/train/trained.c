@@ -9,7 +9,7 @@
 #include "train/state.h"
 
 static const char *trained_mechanism(const Trained *t) {
-    const char *type = json_string(t->run.config, "model.attention.type");
+    const char *type = json_string(t->from.run.config, "model.attention.type");
     return type ? type : "another";
 }
 
@@ -21,7 +21,7 @@ static bool other_mechanism(const Trained *t) {
  * keys are others. */
 static void list_changes(const Trained *t, char *list, size_t size) {
     const cJSON *now = json_at(t->config.resolved, "model");
-    cJSON *was = cJSON_Duplicate(json_at(t->run.config, "model"), true);
+    cJSON *was = cJSON_Duplicate(json_at(t->from.run.config, "model"), true);
     if (other_mechanism(t)) config_drop_mechanism(json_at(was, "attention"));
     list[0] = '\0';
     if (was && now) config_differences(was, now, "model", list, size);
@@ -44,16 +44,16 @@ static bool of_mechanism(const Model *m, const char *name) {
 
 static bool does_not_fit(const Trained *t, const char *what, Err *err) {
     char list[512];
-    const char *task = json_string(t->run.config, "task");
+    const char *task = json_string(t->from.run.config, "task");
     if (task && strcmp(task, t->config.task->name) != 0)
         return err_set(err, EX_CONFIG, "%s: %s. It was trained on task \"%s\", not \"%s\"",
-                       t->checkpoint, what, task, t->config.task->name);
+                       t->from.path, what, task, t->config.task->name);
     list_changes(t, list, sizeof list);
     if (!list[0])
-        return err_set(err, EX_DATAERR, "%s: %s: the file belongs to another model", t->checkpoint,
+        return err_set(err, EX_DATAERR, "%s: %s: the file belongs to another model", t->from.path,
                        what);
     return err_set(err, EX_CONFIG, "%s: %s. To fit these weights, leave %s as trained: %s",
-                   t->checkpoint, what,
+                   t->from.path, what,
                    strstr(list, "), ") ? "one or more of these keys" : "this key", list);
 }
 
@@ -66,7 +66,7 @@ static bool is_missing(const Trained *t, const Param *p, Err *err) {
                        "%s: tensor '%s' (%s) is not in it: it was trained with %s attention, which "
                        "has no such weights; %s attention must be trained: cast_train CONFIG "
                        "model.attention.type=%s",
-                       t->checkpoint, p->name, shape, trained_mechanism(t), m->mech->name,
+                       t->from.path, p->name, shape, trained_mechanism(t), m->mech->name,
                        m->mech->name);
     snprintf(what, sizeof what, "tensor '%s' (%s) is missing", p->name, shape);
     return does_not_fit(t, what, err);
@@ -102,37 +102,6 @@ static bool check_fit(const Trained *t, const StFile *f, Err *err) {
 }
 
 /* ---- opening ---- */
-
-static bool find_checkpoint(Trained *t, const TrainedRequest *r, Err *err) {
-    char other[FILE_PATH_MAX + 32];
-    t->which = r->last ? "last" : "best";
-    if (snprintf(t->checkpoint, sizeof t->checkpoint, "%s/%s.safetensors", t->run.dir, t->which) >=
-        (int)sizeof t->checkpoint)
-        return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", r->line.words[0]);
-    if (file_exists(t->checkpoint)) return true;
-    snprintf(other, sizeof other, "%s/last.safetensors", t->run.dir);
-    return err_set(err, EX_NOINPUT, "%s: has no %s.safetensors: %s", t->run.dir, t->which,
-                   !r->last && file_exists(other)
-                       ? "no validation was made yet; --last takes last.safetensors"
-                       : "training has saved nothing there yet");
-}
-
-/* A checkpoint's config is what was trained; a run's config.json must be the same. */
-static bool take_config(Trained *t, const StFile *f, Err *err) {
-    char list[768] = "";
-    cJSON *saved = state_config(f, err);
-    if (!saved) return false;
-    if (t->run.config) config_differences(saved, t->run.config, "", list, sizeof list);
-    if (list[0])
-        err_set(err, EX_DATAERR,
-                "%s: was saved under another config than %s/config.json: %s: it is not of this run",
-                f->path, t->run.dir, list);
-    if (list[0] || t->run.config)
-        cJSON_Delete(saved);
-    else
-        t->run.config = saved;
-    return !list[0];
-}
 
 static void layout(Trained *t) {
     const Config *c = &t->config;
@@ -179,33 +148,22 @@ static bool open_engine(Trained *t, const StFile *f, Err *err) {
 
 static bool open_file(Trained *t, const StFile *f, const TrainedRequest *r, Err *err) {
     char where[FILE_PATH_MAX + 16];
-    const bool of_run = t->run.dir[0];
-    if (!state_check(f, err) || !state_update(f, &t->update, err) || !take_config(t, f, err))
-        return false;
-    snprintf(where, sizeof where, "%s%s", of_run ? t->run.dir : f->path,
+    const bool of_run = t->from.run.dir[0];
+    snprintf(where, sizeof where, "%s%s", of_run ? t->from.run.dir : f->path,
              of_run ? "/config.json" : "");
-    if (!config_open(&t->config, t->run.config, where, r->line.words + 1, r->line.nwords - 1, err))
+    if (!config_open(&t->config, t->from.run.config, where, r->line.words + 1, r->line.nwords - 1,
+                     err))
         return false;
     if (r->batch) t->config.train.batch = r->batch;
     return check_fit(t, f, err) && open_data(t, f, err) && open_engine(t, f, err);
 }
 
-static bool open_place(Trained *t, const TrainedRequest *r, Err *err) {
-    const char *place = r->line.words[0];
-    if (file_is_dir(place))
-        return run_read(&t->run, place, false, err) && find_checkpoint(t, r, err);
-    t->which = "checkpoint";
-    if (r->last)
-        return err_set(err, EX_USAGE, "%s: is no run's directory, so --last says nothing", place);
-    return snprintf(t->checkpoint, sizeof t->checkpoint, "%s", place) < (int)sizeof t->checkpoint ||
-           err_set(err, EX_NOINPUT, "%.80s...: this name is too long", place);
-}
-
 bool trained_open(Trained *t, const TrainedRequest *r, Err *err) {
-    StFile f = {0};
+    StFile f;
     *t = (Trained){.split = r->split};
-    const bool ok =
-        open_place(t, r, err) && st_open(&f, t->checkpoint, err) && open_file(t, &f, r, err);
+    if (!source_open(&t->from, &f, r->line.words[0], r->last ? SOURCE_LAST : SOURCE_BEST, err))
+        return false;
+    const bool ok = open_file(t, &f, r, err);
     st_close(&f);
     if (!ok) trained_close(t);
     return ok;
@@ -216,7 +174,7 @@ void trained_close(Trained *t) {
     arena_close(&t->memory);
     loader_close(&t->loader);
     config_free(&t->config);
-    run_free(&t->run);
+    source_close(&t->from);
 }
 
 /* ---- what it is ---- */
@@ -224,7 +182,7 @@ void trained_close(Trained *t) {
 bool trained_guesses(const Trained *t) { return t->config.train.objective == OBJECTIVE_MASKED; }
 
 static bool is_text(const Trained *t, const char *path, const char *text) {
-    const char *was = json_string(t->run.config, path);
+    const char *was = json_string(t->from.run.config, path);
     return was && !strcmp(was, text);
 }
 
@@ -234,7 +192,7 @@ bool trained_as_it_was(const Trained *t) {
     if (!is_text(t, "task", t->config.task->name) || !is_text(t, "data.dir", t->config.data_dir))
         return false;
     for (int i = 0; i < 2; i++) {
-        const cJSON *was = json_at(t->run.config, sections[i]);
+        const cJSON *was = json_at(t->from.run.config, sections[i]);
         const cJSON *now = json_at(t->config.resolved, sections[i]);
         if (was && now) config_differences(was, now, sections[i], list, sizeof list);
     }
@@ -251,7 +209,7 @@ void trained_print(FILE *f, const Trained *t) {
     char list[768];
     const Config *c = &t->config;
     const ModelConf *k = &c->model.conf;
-    text_print(f, "weights  %s, update %lld\n", t->checkpoint, (long long)t->update);
+    text_print(f, "weights  %s, update %lld\n", t->from.path, (long long)t->from.update);
     fprintf(f, "model    depth %d, %d heads, width %d, %s attention", k->depth, k->heads, k->d,
             c->model.mech->name);
     const char *between = ":\n         ";

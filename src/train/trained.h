@@ -1,16 +1,15 @@
 /* A trained model, opened to be looked at, and a split to look at it with: what programs share that
  * evaluate and draw.
  *
- * A run's directory stands for its config.json and best.safetensors, a checkpoint for itself and
- * the config in its metadata. Overrides may change what the weights do not depend on. Weights are
- * taken by name: those of a mechanism that was swapped out stay unused, and what is missing or has
- * another shape is refused. */
+ * Overrides may change what the weights do not depend on. These are taken by name: those of a
+ * mechanism that was swapped out stay unused, and what is missing or has another shape is refused.
+ */
 #ifndef TRAIN_TRAINED_H
 #define TRAIN_TRAINED_H
 
 #include "core/option.h"
 #include "train/loader.h"
-#include "train/run.h"
+#include "train/source.h"
 
 typedef struct TrainedRequest {
     CommandLine line; /* a run's directory or a checkpoint, key=value ... */
@@ -20,11 +19,8 @@ typedef struct TrainedRequest {
 
 typedef struct Trained {
     Config config; /* overrides applied */
-    Run run;       /* its `config` is what was trained, of a checkpoint too; dir "": of none */
-    char checkpoint[FILE_PATH_MAX];
-    const char *which; /* "best" or "last"; "checkpoint": of no run */
-    int64_t update;    /* that the weights are of */
-    int drawn;         /* parameters that they lack, random draws */
+    Source from;   /* its run's config is what was trained */
+    int drawn;     /* parameters that they lack, random draws */
     int split;
     Loader loader; /* of that split alone; its batch.out has classes' logits too */
     Engine engine; /* for evaluation */

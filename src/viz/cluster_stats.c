@@ -161,7 +161,7 @@ static bool run(Collector *c, Trained *t, int limit, Err *err) {
         evaluate(&score, &t->engine, &t->loader, t->split, "looking at clusters", &watch, err);
     log_progress_end();
     if (done || err->code == EX_TEMPFAIL) return done;
-    return err_set(err, err->code, "%s: %s", t->checkpoint, err->text);
+    return err_set(err, err->code, "%s: %s", t->from.path, err->text);
 }
 
 bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
@@ -169,7 +169,7 @@ bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
     const int depth = m->conf.depth;
     Collector c = {.t = t, .width = viz_width(t)};
     const int documents = t->config.train.batch * m->task.per_example;
-    if (!clusters_traces(&c.traces, m, documents, t->checkpoint, err)) return false;
+    if (!clusters_traces(&c.traces, m, documents, t->from.path, err)) return false;
     c.sums = mem_alloc((size_t)depth, sizeof *c.sums);
     for (int l = 0; l < depth; l++) c.sums[l].least = INFINITY;
     const bool ok = run(&c, t, limit, err);
@@ -244,8 +244,8 @@ static cJSON *layer_json(const LayerStats *s) {
 
 void cluster_stats_print_json(FILE *f, const LayerStats *stats, const Trained *t) {
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "checkpoint", t->checkpoint);
-    cJSON_AddNumberToObject(root, "step", (double)t->update);
+    cJSON_AddStringToObject(root, "checkpoint", t->from.path);
+    cJSON_AddNumberToObject(root, "step", (double)t->from.update);
     cJSON_AddStringToObject(root, "split", split_names[t->split]);
     cJSON *layers = cJSON_AddArrayToObject(root, "layers");
     for (int l = 0; l < t->config.model.conf.depth; l++)

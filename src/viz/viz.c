@@ -67,7 +67,7 @@ static bool run(const Viz *v, Trained *t, Err *err) {
     b->n = 1;
     engine_evaluate(&t->engine, b->samples, 1, &b->out, v->traces.trace);
     return evaluate_check(&t->engine, &t->loader, t->split, v->index, err) ||
-           err_set(err, err->code, "%s: %s", t->checkpoint, err->text);
+           err_set(err, err->code, "%s: %s", t->from.path, err->text);
 }
 
 bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err) {
@@ -75,7 +75,7 @@ bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err) {
     *v = (Viz){.t = t, .index = index, .depth = m->conf.depth, .docs = m->task.per_example};
     v->from = layer < 0 ? 0 : layer;
     v->to = layer < 0 ? v->depth : layer + 1;
-    if (!clusters_traces(&v->traces, m, v->docs, t->checkpoint, err)) return false;
+    if (!clusters_traces(&v->traces, m, v->docs, t->from.path, err)) return false;
     if (!run(v, t, err)) {
         traces_close(&v->traces);
         return false;

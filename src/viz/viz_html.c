@@ -122,8 +122,8 @@ static void put_page(FILE *f, const Viz *v) {
     fputs("</title>\n<h1>Clusters</h1>\n<p>", f);
     text_html(f, v->title);
     fputs(".<br>", f);
-    text_html(f, v->t->checkpoint);
-    fprintf(f, ", update %lld.</p>\n", (long long)v->t->update);
+    text_html(f, v->t->from.path);
+    fprintf(f, ", update %lld.</p>\n", (long long)v->t->from.update);
     fputs("<p>A token's ground is the cluster with the highest affinity among those that hold it, "
           "bars below are the others; without a ground it is in none. Press a cluster (its number "
           "and how many tokens it holds) to see it alone; again for all.</p>\n",

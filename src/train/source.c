@@ -1,0 +1,78 @@
+#include "train/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/state.h"
+
+static bool too_long(const char *place, Err *err) {
+    return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", place);
+}
+
+static bool name_checkpoint(Source *s, const char *which, Err *err) {
+    s->which = which;
+    const int n = snprintf(s->path, sizeof s->path, "%s/%s.safetensors", s->run.dir, which);
+    return n < (int)sizeof s->path || too_long(s->run.dir, err);
+}
+
+static bool find_checkpoint(Source *s, SourceWhich which, Err *err) {
+    char other[FILE_PATH_MAX + 32];
+    if (!name_checkpoint(s, which == SOURCE_LAST ? "last" : "best", err)) return false;
+    if (file_exists(s->path)) return true;
+    snprintf(other, sizeof other, "%s/last.safetensors", s->run.dir);
+    if (which == SOURCE_ANY && file_exists(other)) return name_checkpoint(s, "last", err);
+    return err_set(err, EX_NOINPUT, "%s: has no %s.safetensors: %s", s->run.dir, s->which,
+                   which == SOURCE_BEST && file_exists(other)
+                       ? "no validation was made yet; --last takes last.safetensors"
+                       : "training has saved nothing there yet");
+}
+
+static bool find_file(Source *s, const char *place, SourceWhich which, Err *err) {
+    s->which = "tensors";
+    if (which == SOURCE_LAST)
+        return err_set(err, EX_USAGE, "%s: is no run's directory, so --last says nothing", place);
+    return snprintf(s->path, sizeof s->path, "%s", place) < (int)sizeof s->path ||
+           too_long(place, err);
+}
+
+/* A checkpoint's config is what was trained; a run's config.json must be the same. */
+static bool take_config(Source *s, const StFile *f, Err *err) {
+    char list[768] = "";
+    cJSON *saved = state_config(f, err);
+    if (!saved) return false;
+    if (s->run.config) config_differences(saved, s->run.config, "", list, sizeof list);
+    if (list[0])
+        err_set(err, EX_DATAERR,
+                "%s: was saved under another config than %s/config.json: %s: it is not of this run",
+                f->path, s->run.dir, list);
+    if (list[0] || s->run.config)
+        cJSON_Delete(saved);
+    else
+        s->run.config = saved;
+    return !list[0];
+}
+
+static bool open_checkpoint(Source *s, const StFile *f, Err *err) {
+    if (!s->run.dir[0]) s->which = "checkpoint";
+    return state_check(f, err) && state_update(f, &s->update, err) && take_config(s, f, err);
+}
+
+static bool read_file(Source *s, const StFile *f, SourceWhich which, Err *err) {
+    s->update = -1;
+    if (which == SOURCE_ANY && !s->run.dir[0] && !st_meta(f, "format")) return st_check_crc(f, err);
+    return open_checkpoint(s, f, err);
+}
+
+bool source_open(Source *s, StFile *f, const char *place, SourceWhich which, Err *err) {
+    *s = (Source){0};
+    *f = (StFile){0};
+    const bool found = file_is_dir(place)
+                           ? run_read(&s->run, place, false, err) && find_checkpoint(s, which, err)
+                           : find_file(s, place, which, err);
+    if (found && st_open(f, s->path, err) && read_file(s, f, which, err)) return true;
+    st_close(f);
+    source_close(s);
+    return false;
+}
+
+void source_close(Source *s) { run_free(&s->run); }

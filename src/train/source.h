@@ -1,0 +1,28 @@
+/* Where trained weights come from: a run's directory, which stands for its config.json and one of
+ * its checkpoints; a checkpoint (train/state.h), with the config in its metadata; or other
+ * safetensors, parameters by their names and no config. */
+#ifndef TRAIN_SOURCE_H
+#define TRAIN_SOURCE_H
+
+#include "io/safetensors.h"
+#include "train/run.h"
+
+/* Of a run: best.safetensors; last.safetensors; the best, or without one the last. The last of
+ * these takes files without a config too. */
+typedef enum SourceWhich { SOURCE_BEST, SOURCE_LAST, SOURCE_ANY } SourceWhich;
+
+typedef struct Source {
+    char path[FILE_PATH_MAX];
+    const char *which; /* "best" or "last"; of no run "checkpoint" or "tensors" */
+    int64_t update;    /* that the weights are of; -1: not known */
+    Run run;           /* its `config` is what was trained, of a file too; NULL: not known; dir "":
+                          of none */
+} Source;
+
+/* Opens the file that `place` stands for, whole and of this version. EX_NOINPUT: no such place, or
+ * no checkpoint in it; EX_DATAERR: damaged, or not what it must be; EX_USAGE: SOURCE_LAST of a
+ * file. On error nothing is to be closed. */
+bool source_open(Source *s, StFile *f, const char *place, SourceWhich which, Err *err);
+void source_close(Source *s);
+
+#endif
