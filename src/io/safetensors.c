@@ -294,15 +294,21 @@ static uLong add_crc(uLong crc, const StTensor *t) {
     return t->bytes ? crc32_z(crc, t->data, t->bytes) : crc;
 }
 
+void st_crc(const StFile *f, char crc[ST_CRC]) {
+    uLong sum = 0;
+    for (int i = 0; i < f->ntensors; i++) sum = add_crc(sum, &f->tensors[i]);
+    snprintf(crc, ST_CRC, "%08lx", sum & 0xffffffffUL);
+}
+
 bool st_check_crc(const StFile *f, Err *err) {
     const char *text = st_meta(f, CRC_KEY);
-    uLong crc = 0;
+    char crc[ST_CRC];
     if (!text) return true;
     if (strlen(text) != CRC_DIGITS || strspn(text, "0123456789abcdef") != CRC_DIGITS)
         return err_set(err, EX_DATAERR, "%s: " CRC_KEY " must be eight hex digits", f->path);
-    for (int i = 0; i < f->ntensors; i++) crc = add_crc(crc, &f->tensors[i]);
-    if (crc == strtoul(text, NULL, 16)) return true;
-    return err_set(err, EX_DATAERR, "%s: is damaged: the " CRC_KEY " of its data is %08lx, not %s",
+    st_crc(f, crc);
+    return !strcmp(crc, text) ||
+           err_set(err, EX_DATAERR, "%s: is damaged: the " CRC_KEY " of its data is %s, not %s",
                    f->path, crc, text);
 }
 

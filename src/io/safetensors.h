@@ -59,6 +59,9 @@ bool st_open(StFile *f, const char *path, Err *err);
 /* Compares the data with the "crc32" of the metadata, where there is one: finds a flipped bit.
  * Reads every byte. */
 bool st_check_crc(const StFile *f, Err *err);
+/* That of the data as they are, in eight digits. Reads every byte. */
+enum { ST_CRC = 9 };
+void st_crc(const StFile *f, char crc[ST_CRC]);
 /* The same checks over `size` bytes in memory that the caller keeps: what the fuzzer drives. */
 bool st_parse(StFile *f, const void *data, size_t size, const char *path, Err *err);
 void st_close(StFile *f);

@@ -77,15 +77,14 @@ static bool known_tensor(const Params *p, const char *name) {
     return !strncmp(name, "state.", 6) || params_find(p, name);
 }
 
-static bool take(const Param *p, real *w, const StFile *f, Err *err) {
-    const StTensor *t = st_find(f, p->name);
+static bool take(const Param *p, real *w, const StFile *f, const StTensor *t, Err *err) {
     if (!t)
         return err_set(err, EX_DATAERR,
                        "%s: tensor '%s' is missing: the file belongs to another model", f->path,
                        p->name);
     const Dtype dtype = t->dtype == DT_F64 ? DT_F64 : DT_F32;
-    return st_want(f, p->name, dtype, p->ndim, p->shape, err) &&
-           st_reals(f, p->name, w + p->at, p->n, err);
+    return st_want(f, t->name, dtype, p->ndim, p->shape, err) &&
+           st_reals(f, t->name, w + p->at, p->n, err);
 }
 
 bool params_read(const Params *p, real *w, const StFile *f, Err *err) {
@@ -96,8 +95,15 @@ bool params_read(const Params *p, real *w, const StFile *f, Err *err) {
                            "another model",
                            f->path, f->tensors[i].name);
     for (int i = 0; i < p->count; i++)
-        if (!take(&p->list[i], w, f, err)) return false;
+        if (!take(&p->list[i], w, f, st_find(f, p->list[i].name), err)) return false;
     return true;
+}
+
+const StTensor *params_tensor(const StFile *f, const char *name) {
+    char averaged[96];
+    snprintf(averaged, sizeof averaged, "state.ema.%s", name);
+    const StTensor *t = st_find(f, averaged);
+    return t ? t : st_find(f, name);
 }
 
 bool params_lacks_draw(const Param *p, const StFile *f) {
@@ -112,7 +118,7 @@ bool params_take(const Params *p, real *w, const StFile *f, uint64_t seed, Err *
         const Param *q = &p->list[i];
         if (params_lacks_draw(q, f))
             init(q, w, seed);
-        else if (!take(q, w, f, err))
+        else if (!take(q, w, f, params_tensor(f, q->name), err))
             return false;
     }
     return true;

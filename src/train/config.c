@@ -79,6 +79,9 @@ static const ConfigKey train_keys[] = {
      "largest norm of the gradients; 0: no clipping"},
     {"seed", KEY_INT, AT(seed), "1", 0, 2147483647, NULL,
      "of initial weights, data order, augmentation, masks and dropout", .flags = KEY_INCIDENTAL},
+    {"init", KEY_TEXT, AT(init), "\"\"", 0, 0, NULL,
+     "a run's directory, a checkpoint or other safetensors that weights are taken from, by name, "
+     "when the run begins; empty: none"},
     {"lanes", KEY_INT, AT(lanes), "32", 1, 4096, NULL,
      "gradient sums a batch is dealt to; part of what fixes the bits, and the most threads that "
      "train"},

@@ -16,6 +16,7 @@ typedef struct TrainConf {
     double lr, clip, minutes, save_minutes;
     bool tensorboard;
     AdamwConf adamw;
+    char init[KEY_TEXT_MAX]; /* "": none */
 } TrainConf;
 
 typedef struct Config {

@@ -184,8 +184,10 @@ static void add_earlier(cJSON *env, const char *path) {
     cJSON_AddItemToObject(env, "earlier", earlier);
 }
 
-bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, Err *err) {
+bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, const cJSON *origin,
+                     Err *err) {
     cJSON *env = environment(command);
+    if (origin) cJSON_AddItemToObject(env, "init", cJSON_Duplicate(origin, true));
     add_earlier(env, r->env);
     bool ok = json_write(env, r->env, err) && json_write(config, r->config, err);
     cJSON_Delete(env);

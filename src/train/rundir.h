@@ -1,7 +1,8 @@
 /* A run's directory:
  *
  *   config.json         the resolved config
- *   env.json            what computes: version, compiler, flags, processor, BLAS, threads; and in
+ *   env.json            what computes: version, compiler, flags, processor, BLAS, threads; in
+ *                       "init" what train.init gave, where this process began with it; and in
  *                       "earlier" what did in the processes before, a list of such objects
  *   metrics.jsonl       a line a report (train/meter.h)
  *   events.out.tfevents.*   the same for TensorBoard, with train.tensorboard
@@ -64,7 +65,9 @@ bool rundir_stands(const RunDir *r, Err *err);
 /* Whether the directory's config.json, if there is one, is of the same run (EX_CONFIG). */
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err);
 
-/* Writes env.json, by which the directory is known as a run's, then config.json. */
-bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, Err *err);
+/* Writes env.json, by which the directory is known as a run's, then config.json. `origin`: of what
+ * the first weights were taken from (train/origin.h); NULL: nothing. */
+bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, const cJSON *origin,
+                     Err *err);
 
 #endif

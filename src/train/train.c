@@ -9,6 +9,7 @@
 #include "train/banner.h"
 #include "train/evaluate.h"
 #include "train/keep.h"
+#include "train/origin.h"
 #include "train/run.h"
 #include "train/stop.h"
 #include "train/update.h"
@@ -31,7 +32,8 @@ typedef struct Trainer {
     Engine engine;
     Arena memory;
     State state;
-    Identity was; /* of the checkpoint */
+    Identity was;  /* of the checkpoint */
+    Origin origin; /* of a run that begins */
     real *grads;
     Meter meter;
     int64_t horizon, end; /* the last update of the schedule, and of this process */
@@ -330,14 +332,15 @@ static bool explain_damage(const Trainer *t, Err *err) {
                    best ? " " : "", best ? t->dir.last : "");
 }
 
-/* The checkpoint, or initial weights. */
+/* The checkpoint, or initial weights, with train.init those that others have. */
 static bool open_state(Trainer *t, Err *err) {
     State *s = &t->state;
     if (!t->goes_on) {
         identity_here(&s->identity, &t->loader);
         params_init(s->params, s->w, (uint64_t)t->c->train.seed);
         log_info("run      %s, from the start", t->dir.dir);
-        return true;
+        origin_tell(&t->origin);
+        return origin_take(&t->origin, s->w, err);
     }
     if (!state_load(s, t->c->resolved, t->dir.last, err)) return explain_damage(t, err);
     t->was = s->identity;
@@ -385,7 +388,10 @@ static bool open_data(Trainer *t, Err *err) {
 }
 
 static bool describe(const Trainer *t, Err *err) {
-    return rundir_describe(&t->dir, t->c->resolved, t->r->command, err);
+    cJSON *origin = origin_describe(&t->origin);
+    const bool ok = rundir_describe(&t->dir, t->c->resolved, t->r->command, origin, err);
+    cJSON_Delete(origin);
+    return ok;
 }
 
 /* A new run is described at once: one that fails from here on is one that reports can count. One
@@ -398,6 +404,7 @@ static bool open_dir(Trainer *t, Err *err) {
     t->goes_on = file_exists(t->dir.last);
     t->begun = t->goes_on || !file_is_empty(t->dir.metrics);
     if (t->begun && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;
+    if (!t->goes_on && !origin_open(&t->origin, t->c, err)) return false;
     return dry || t->begun || describe(t, err);
 }
 
@@ -458,6 +465,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
     if (t->begun && (!check_length(t, err) || !describe(t, err))) return false;
+    origin_close(&t->origin);
     return keep_prepare_rollback(&t->keep, t->goes_on, err) && open_meter(t, err) &&
            work(t, end, err);
 }
@@ -474,6 +482,7 @@ bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err) 
     arena_close(&t.memory);
     verify_close(&t.verify);
     loader_close(&t.loader);
+    origin_close(&t.origin);
     rundir_close(&t.dir);
     return ok;
 }

@@ -17,7 +17,8 @@ static cJSON *describe(const char *command) {
     RunDir r;
     Err err;
     cJSON *config = cJSON_CreateObject();
-    if (!rundir_name(&r, scratch_mkdir("run"), &err) || !rundir_describe(&r, config, command, &err))
+    if (!rundir_name(&r, scratch_mkdir("run"), &err) ||
+        !rundir_describe(&r, config, command, NULL, &err))
         fail_msg("%s", err.text);
     cJSON_Delete(config);
     cJSON *env = json_read(r.env, &err);
