@@ -126,6 +126,8 @@ $(OUT)/obj/%.o: src/%.c $(OUT)/flags | $(OUT)/deps-build
 	@mkdir -p $(@D)
 	$(call say,$(CC) $<) $(CC) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) $(FILE_FLAGS) -c $< -o $@
 
+# The program has copies of these.
+$(OUT)/obj/export/reader.o: src/export/model_numpy.py src/export/model_torch.py
 # Runs before it is known what the processor can do, so it is built for the least of them.
 $(OUT)/obj/core/cpu.o: FILE_FLAGS = $(if $(X86),-march=x86-64) -DCPU_FEATURES='"$(FEATURES)"' \
                                     -DCPU_MARCH='"$(MARCH)"' -DCPU_FLAGS='"$(CODEGEN) $(CFLAGS)"'

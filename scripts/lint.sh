@@ -4,7 +4,8 @@
 #   format      clang-format (.clang-format), in src and tests; shellcheck for scripts
 #   lengths     lines of at most 100 columns, functions of at most 70 lines, files of at most 500
 #   layers      a folder of src includes only folders to its left:
-#               core io ops attention model optim train sweep,viz report cmd (sweep and viz do not know each other);
+#               core io ops attention model optim train sweep,viz report export cmd (sweep and viz do not know each
+#               other);
 #               data uses core and io, and is used from train on
 #   pairs       no two modules (FOLDER/NAME.c and .h) need each other
 #   calls       malloc and free outside core and io; calls that overflow, that hide errors or that run a shell
@@ -76,7 +77,7 @@ check_lengths() {
 check_layers() {
     awk '
         BEGIN {
-            n = split("core io ops attention model optim train sweep,viz report cmd", order)
+            n = split("core io ops attention model optim train sweep,viz report export cmd", order)
             for (i = 1; i <= n; i++) {
                 m = split(order[i], side, ",")
                 for (j = 1; j <= m; j++) rank[side[j]] = i

@@ -15,6 +15,8 @@ declare -A commands=(
     [table]="cast_report run"
     [page]="cast_report run --html page.html"
     [plot]="cast_report run --plot loss.svg"
+    [init]="cast_train tiny.json train.init=run --out begun --threads 1"
+    [export]="cast_export run --out made/m --python"
     [viz]="cast_viz run --index 1 --out pictures --threads 1"
     [stats]="cast_viz run --stats --threads 1"
     [listops]="cast_data generate listops --out made --tsv made --train 20 --val 5 --test 5 --threads 1"
@@ -28,8 +30,8 @@ declare -A commands=(
     [row]="cast_bench tiny.json --seconds 0.01 --json --mechanisms full --threads 1"
     [step]="cast_step tiny.json --weights w --batch b --out o --steps 2 --weights-out w2 --threads 1"
 )
-names=(train resume threads sweep eval swap table page plot viz stats listops pathfinder archive folders images show
-    verify bench row step)
+names=(train resume threads init sweep eval swap table page plot export viz stats listops pathfinder archive folders
+    images show verify bench row step)
 
 in_dir() { (cd "$tmp/$1" && shift && PATH=$bin:$PATH "$@"); }
 begin() { rm -rf "${tmp:?}/$1" && cp -r "$tmp/$1.start" "$tmp/$1"; }
@@ -98,7 +100,7 @@ END
     {
         in_dir make cast_train tiny.json --out run --threads 1 --stop-at 13 && cp -r "$tmp/make/run" "$tmp/resume.start" &&
             in_dir make cast_train tiny.json --out run --threads 1 &&
-            for name in eval swap table page plot viz stats; do cp -r "$tmp/make/run" "$tmp/$name.start"; done
+            for name in init eval swap table page plot export viz stats; do cp -r "$tmp/make/run" "$tmp/$name.start"; done
         make_reviews "$tmp/folders.start/aclImdb"
         tar -C "$tmp/folders.start" -czf "$tmp/archive.start/reviews.tar.gz" aclImdb
         in_dir images.start cast_data generate pathfinder --out made --png tree --train 8 --val 2 --test 2 &&

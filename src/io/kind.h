@@ -10,8 +10,11 @@ typedef enum FileKind {
     KIND_JSON,
     KIND_METRICS, /* lines of train/meter.h */
     KIND_CHECKPOINT,
+    KIND_WEIGHTS, /* exported: train/source.h */
     KIND_DATASET,
     KIND_TENSORS, /* safetensors that are neither */
+    KIND_CARD,    /* of exported weights */
+    KIND_READER,  /* of these, in Python */
     KIND_HTML,
     KIND_SVG,
     KIND_PNG,

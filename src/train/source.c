@@ -52,6 +52,23 @@ static bool take_config(Source *s, const StFile *f, Err *err) {
     return !list[0];
 }
 
+static bool is_format(const StFile *f, const char *format) {
+    const char *text = st_meta(f, "format");
+    return text && !strcmp(text, format);
+}
+
+static bool open_weights(Source *s, const StFile *f, Err *err) {
+    const char *update = st_meta(f, "update");
+    s->which = "weights";
+    if (!update || !st_meta(f, "crc32"))
+        return err_set(err, EX_DATAERR, "%s: its metadata lacks \"update\" or \"crc32\"", f->path);
+    if (!*update || strlen(update) > 18 || strspn(update, "0123456789") != strlen(update))
+        return err_set(err, EX_DATAERR, "%s: its metadata's \"update\" is '%.32s', no number",
+                       f->path, update);
+    s->update = strtoll(update, NULL, 10);
+    return st_check_crc(f, err) && take_config(s, f, err);
+}
+
 static bool open_checkpoint(Source *s, const StFile *f, Err *err) {
     if (!s->run.dir[0]) s->which = "checkpoint";
     return state_check(f, err) && state_update(f, &s->update, err) && take_config(s, f, err);
@@ -59,6 +76,7 @@ static bool open_checkpoint(Source *s, const StFile *f, Err *err) {
 
 static bool read_file(Source *s, const StFile *f, SourceWhich which, Err *err) {
     s->update = -1;
+    if (!s->run.dir[0] && is_format(f, WEIGHTS_FORMAT)) return open_weights(s, f, err);
     if (which == SOURCE_ANY && !s->run.dir[0] && !st_meta(f, "format")) return st_check_crc(f, err);
     return open_checkpoint(s, f, err);
 }

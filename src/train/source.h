@@ -1,11 +1,17 @@
 /* Where trained weights come from: a run's directory, which stands for its config.json and one of
- * its checkpoints; a checkpoint (train/state.h), with the config in its metadata; or other
- * safetensors, parameters by their names and no config. */
+ * its checkpoints; a checkpoint (train/state.h) or exported weights, with the config in their
+ * metadata; or other safetensors, parameters by their names and no config.
+ *
+ * Exported weights are safetensors too: every parameter by its name, and metadata: format, config
+ * (as a checkpoint has it), update (which the weights are of), crc32, and what the checkpoint said
+ * of what it was made with (train/identity.h). */
 #ifndef TRAIN_SOURCE_H
 #define TRAIN_SOURCE_H
 
 #include "io/safetensors.h"
 #include "train/run.h"
+
+#define WEIGHTS_FORMAT "cast-weights-1"
 
 /* Of a run: best.safetensors; last.safetensors; the best, or without one the last. The last of
  * these takes files without a config too. */
@@ -13,7 +19,7 @@ typedef enum SourceWhich { SOURCE_BEST, SOURCE_LAST, SOURCE_ANY } SourceWhich;
 
 typedef struct Source {
     char path[FILE_PATH_MAX];
-    const char *which; /* "best" or "last"; of no run "checkpoint" or "tensors" */
+    const char *which; /* "best" or "last"; of no run "checkpoint", "weights" or "tensors" */
     int64_t update;    /* that the weights are of; -1: not known */
     Run run;           /* its `config` is what was trained, of a file too; NULL: not known; dir "":
                           of none */

@@ -12,7 +12,7 @@
 #include "train/source.h"
 
 typedef struct TrainedRequest {
-    CommandLine line; /* a run's directory or a checkpoint, key=value ... */
+    CommandLine line; /* a run's directory, a checkpoint or exported weights, key=value ... */
     bool last;        /* of a run: last.safetensors */
     int split, batch; /* batch: examples at a time; 0: as many as in training */
 } TrainedRequest;

@@ -75,6 +75,10 @@ clean 0 "cast_viz" "$bin/cast_viz" "$run" --index 3
 check "its page" is_text "$run/viz-3.html"
 clean 0 "figures" "$bin/cast_viz" "$run" --stats
 clean 0 "as JSON" "$bin/cast_viz" "$run" --stats --json
+clean 0 "cast_export" "$bin/cast_export" "$run" --out "$home/$nasty"
+check "its card" is_text "$home/$nasty.md"
+clean 0 "a run from what it wrote" \
+    "$bin/cast_train" "$home/tiny.json" --out "$home/third" train.init="$tmp/$valid/run" --dry-run
 clean 0 "cast_step" "$bin/cast_step" "$home/tiny.json" --init 1 --weights-out "$home/w"
 clean 66 "without a batch" "$bin/cast_step" "$home/tiny.json" --weights "$home/w" --batch "$home/nowhere" --out "$home/o"
 

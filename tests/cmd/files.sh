@@ -70,6 +70,7 @@ for turn in "to where nothing is" "over their own"; do
     expect 0 '' "a picture $turn" "$bin/cast_data" show "$tmp/paths" --index 1 --png "$tmp/one.png"
     expect 0 '' "a job script $turn" \
         "$bin/cast_sweep" "$tmp/tiny.json" --seeds 1..2 --out "$tmp/sweep" --slurm "$tmp/job.sh"
+    check "an export $turn" "$bin/cast_export" "$run" --out "$tmp/exported" --python
     check "weights $turn" "${step[@]}" --init 1 --weights-out "$tmp/w"
     expect 0 '' "data $turn" "$bin/cast_data" generate listops --train 8 --val 2 --test 2 --out "$tmp/made"
     expect 0 '' "LRA's files $turn" \

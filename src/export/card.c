@@ -1,0 +1,253 @@
+#include "export/card.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/mem.h"
+#include "io/json.h"
+#include "io/json_print.h"
+#include "io/text.h"
+#include "report/group.h"
+#include "train/identity.h"
+
+typedef struct Writer {
+    FILE *f;
+    const Card *c;
+    const Run *run; /* with a directory, or NULL */
+    char name[256]; /* of the files, without their ends */
+} Writer;
+
+/* ---- rows ---- */
+
+static void row(const Writer *w, const char *what, const char *value) {
+    if (!value || !*value) return;
+    fprintf(w->f, "| %s | ", what);
+    text_markdown(w->f, value);
+    fputs(" |\n", w->f);
+}
+
+static void rowf(const Writer *w, const char *what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void rowf(const Writer *w, const char *what, const char *fmt, ...) {
+    char text[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    row(w, what, text);
+}
+
+static const char *config_text(const Writer *w, const char *path) {
+    const char *text = json_string(w->c->from->run.config, path);
+    return text ? text : "?";
+}
+
+/* "depth 2, heads 4": the plain values of a section, but for `skip`. */
+static void section(const Writer *w, const char *what, const char *path, const char *skip) {
+    char text[1024] = "";
+    const cJSON *o = json_at(w->c->from->run.config, path);
+    for (const cJSON *x = o ? o->child : NULL; x; x = x->next) {
+        if (cJSON_IsObject(x) || !strcmp(x->string, skip)) continue;
+        char *value = json_text(x);
+        format_add(text, sizeof text, "%s%s %s", *text ? ", " : "", x->string, value);
+        mem_free(value);
+    }
+    row(w, what, text);
+}
+
+/* ---- what it is ---- */
+
+static void print_weights(const Writer *w) {
+    double values = 0, bytes = 0;
+    char size[32];
+    for (int i = 0; i < w->c->file->ntensors; i++) {
+        const StTensor *t = &w->c->file->tensors[i];
+        if (!strncmp(t->name, "state.", 6)) continue;
+        values += (double)(t->bytes / dtype_size(t->dtype));
+        bytes += (double)t->bytes;
+    }
+    rowf(w, "parameters", "%.0f values, %s", values, format_bytes(size, sizeof size, bytes));
+}
+
+static void print_data(const Writer *w) {
+    Identity made;
+    char text[1024] = "";
+    identity_read(&made, w->c->file);
+    for (int i = 0; i < SPLITS; i++)
+        if (made.part[i][0]) format_add(text, sizeof text, ", %s %s", split_names[i], made.part[i]);
+    rowf(w, "data", "%s%s%s", config_text(w, "data.dir"), *text ? "; hashes: " : "",
+         *text ? text + 2 : "");
+}
+
+static void print_model(const Writer *w) {
+    const char *name = config_text(w, "task");
+    const Task *task = task_find(name);
+    rowf(w, "task", "%s%s%s", name, task ? ": " : "", task ? task->title : "");
+    print_data(w);
+    section(w, "model", "model", "");
+    rowf(w, "attention", "%s", config_text(w, "model.attention.type"));
+    section(w, "attention's keys", "model.attention", "type");
+    print_weights(w);
+}
+
+/* ---- how it was trained ---- */
+
+/* Of the process that began the run. */
+static const char *of_first(const Run *r, const char *key) {
+    const cJSON *earlier = json_at(r->env, "earlier");
+    return json_string(earlier && earlier->child ? earlier->child : r->env, key);
+}
+
+static void print_training(const Writer *w) {
+    const Source *s = w->c->from;
+    rowf(w, "weights", "%s, of update %lld", s->which, (long long)s->update);
+    if (!w->run) return;
+    const RunLine made = run_made(w->run);
+    rowf(w, "training", "%lld updates, %.4g epochs, %.3g hours%s", (long long)made.step,
+         made.value[RUN_EPOCH], made.value[RUN_SECONDS] / 3600,
+         run_done(w->run) ? "" : "; it is not finished");
+    row(w, "program", json_string(w->run->env, "version"));
+    row(w, "commit", json_string(w->run->env, "commit"));
+    row(w, "build", json_string(w->run->env, "build"));
+    row(w, "processor", json_string(w->run->env, "cpu"));
+}
+
+/* ---- how well it does ---- */
+
+static void print_line(const Writer *w, const char *what, const RunLine *l) {
+    char count[48] = "";
+    if (!isnan(l->value[RUN_COUNT]))
+        snprintf(count, sizeof count, ", %.0f examples", l->value[RUN_COUNT]);
+    rowf(w, what, "%.2f %%, loss %.4f%s", 100 * l->value[RUN_ACCURACY], l->value[RUN_LOSS], count);
+}
+
+/* Of the very weights that are exported. */
+static void print_accuracy(const Writer *w) {
+    const int64_t update = w->c->from->update;
+    const int which = w->c->from->which[0] == 'l' ? RUN_LAST : RUN_BEST;
+    const RunLine *test = &w->run->test[which];
+    for (int i = 0; i < w->run->val.n; i++)
+        if (w->run->val.line[i].step == update)
+            print_line(w, "accuracy in validation", &w->run->val.line[i]);
+    if (w->run->tested[which] && test->step == update) print_line(w, "accuracy in test", test);
+}
+
+static bool has_run(const Group *g, const Run *r) {
+    for (int i = 0; i < g->n; i++)
+        if (file_same(g->run[i]->dir, r->dir)) return true;
+    return false;
+}
+
+static void print_group(const Writer *w, const Group *g) {
+    Result r;
+    char sd[48] = "";
+    group_result(&r, g, false);
+    const Spread *s = w->c->from->which[0] == 'l' ? &r.last : &r.best;
+    if (s->n > 1) snprintf(sd, sizeof sd, " ± %.2f", s->sd);
+    if (s->n > 0)
+        rowf(w, "over seeds",
+             "%.2f%s %% in test (mean ± sample standard deviation), %d of %d runs finished",
+             s->mean, sd, r.finished, r.runs);
+}
+
+/* Of a sweep, the runs beside it that differ in their seed alone. */
+static void print_seeds(const Writer *w) {
+    char parent[FILE_PATH_MAX + 4], record[FILE_PATH_MAX + 16];
+    RunSet set;
+    Groups groups;
+    Err err;
+    snprintf(parent, sizeof parent, "%s/..", w->run->dir);
+    snprintf(record, sizeof record, "%s/sweep.json", parent);
+    if (!file_exists(record)) return;
+    if (!runs_read(&set, (char *[]){parent}, 1, false, &err)) {
+        log_warn("%s; the card is without other seeds", err.text);
+        return;
+    }
+    groups_make(&groups, &set, false);
+    for (int i = 0; i < groups.n; i++)
+        if (has_run(&groups.group[i], w->run)) print_group(w, &groups.group[i]);
+    groups_free(&groups);
+    runs_free(&set);
+}
+
+/* ---- what to do with it ---- */
+
+static void print_commands(const Writer *w) {
+    const char *command = w->run ? of_first(w->run, "command") : NULL;
+    fprintf(w->f, "\n## Commands\n\n```\n");
+    if (command) {
+        text_plain(w->f, command);
+        fputs("    # trained it\n", w->f);
+    }
+    fprintf(w->f, "cast_train %s.json    # with the config below trains it anew\n", w->name);
+    fprintf(w->f, "cast_eval %s.safetensors    # data.dir=DIR says where the data are\n", w->name);
+    if (w->c->python) fprintf(w->f, "python3 %s_numpy.py DATA/test.safetensors\n", w->name);
+    fprintf(w->f, "```\n");
+}
+
+static void print_reading(const Writer *w) {
+    fprintf(w->f,
+            "\n## Reading it\n\n`%s.safetensors` has a tensor for each parameter, by the names in "
+            "docs/method.md of the program, and\nthe config in its metadata.",
+            w->name);
+    if (!w->c->python) {
+        fputc('\n', w->f);
+        return;
+    }
+    fprintf(w->f,
+            " The files of Python beside it need nothing else of the program:\n\n```python\n");
+    fprintf(w->f,
+            "from %s_numpy import Model\nModel().logits(ids)    # token ids of a document, or of "
+            "two: logits(a, b)\n\n",
+            w->name);
+    fprintf(w->f,
+            "from %s_torch import load\nload()([ids])    # a batch of documents, or of pairs (a, "
+            "b)\n```\n",
+            w->name);
+}
+
+static void print_config(const Writer *w) {
+    fputs("\n## Config\n\n```json\n", w->f);
+    json_print(w->f, w->c->from->run.config);
+    fputs("```\n", w->f);
+}
+
+/* ---- the whole ---- */
+
+static void print_head(const Writer *w) {
+    const Task *task = task_find(config_text(w, "task"));
+    const AttnMech *mechanism = attn_find(config_text(w, "model.attention.type"));
+    fprintf(w->f, "---\nlibrary_name: cast\ntags:\n- long-range-arena\n");
+    if (task) fprintf(w->f, "- %s\n", task->name);
+    if (mechanism) fprintf(w->f, "- %s\n", mechanism->name);
+    fprintf(w->f, "---\n# ");
+    text_markdown(w->f, w->name);
+    fprintf(w->f, "\n\n| | |\n| --- | --- |\n");
+}
+
+static void print_card(const Writer *w) {
+    print_head(w);
+    print_model(w);
+    print_training(w);
+    if (w->run) {
+        print_accuracy(w);
+        print_seeds(w);
+    }
+    print_commands(w);
+    print_reading(w);
+    print_config(w);
+}
+
+bool card_write(const char *path, const Card *c, Err *err) {
+    AtomicFile a;
+    const char *slash = strrchr(c->weights, '/'), *name = slash ? slash + 1 : c->weights;
+    Writer w = {.c = c, .run = c->from->run.dir[0] ? &c->from->run : NULL};
+    if (!atomic_open(&a, path, KIND_CARD, err)) return false;
+    snprintf(w.name, sizeof w.name, "%.*s", (int)(strlen(name) - strlen(".safetensors")), name);
+    err_mask(w.name);
+    w.f = a.f;
+    print_card(&w);
+    return atomic_commit(&a, err);
+}
