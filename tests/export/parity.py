@@ -1,6 +1,7 @@
 """Whether the readers that cast_export --python writes compute what the C programs do.
 
-usage: parity.py BIN FOLDER    (BIN has the programs, FOLDER is for files); prints TAP
+usage: parity.py BIN FOLDER [ONLY]    prints TAP; BIN has the programs, FOLDER is for files, ONLY is
+a part of the names of cases
 
 Of each case a model is trained for a few updates, so that no parameter has its initial value, and
 exported. The readers' logits are compared with those of cast_step, and their probabilities on a
@@ -28,7 +29,7 @@ try:
 except ImportError:
     safe_open = None
 
-BIN, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])
+BIN, FOLDER, ONLY = Path(sys.argv[1]), Path(sys.argv[2]), "".join(sys.argv[3:])
 BAR = 1e-5
 LENGTH = 24
 TASKS = {"listops": (16, 10, 1), "retrieval": (257, 2, 2), "custom": (300, 3, 1)}
@@ -298,6 +299,7 @@ def main():
         for mechanism in MECHANISMS
     ]
     cases += [(f"cast/{name}", MECHANISMS["topk"] | keys, {}) for name, keys in CAST.items()]
+    cases = [case for case in cases if ONLY in case[0]]
     for i, (name, attention, features) in enumerate(cases):
         try:
             case = Case(name, attention, features)

@@ -24,7 +24,7 @@ static const char *checkpoint(void) {
                           st_real_tensor("state.ema.fc1.weight", average, 2, shape),
                           st_real_tensor("state.m.fc1.weight", plain, 2, shape),
                           st_real_tensor("last.bn.running_var", plain + 3, 1, shape),
-                          st_real_tensor("last.g", plain + 1, 0, NULL),
+                          st_real_tensor("last.g", plain + 1, 0, shape),
                           st_tensor("state.update", DT_I64, 1, &one, &update)};
     const StMeta meta[] = {{"format", "cast-checkpoint-1"},
                            {"config", "{\"task\":\"listops\",\"model\":{}}"},

@@ -186,11 +186,11 @@ static void test_another_depth_and_mechanism(void **state) {
 
 static void test_shapes(void **state) {
     (void)state;
-    refuse("model.d_ff=9", checkpoint(""), EX_CONFIG,
-           "'blocks.0.fc1.weight' is F32 [8,8], but this model takes F32 [9,8]. To start from it, "
-           "set as it was there: model.d_ff (8, now 9)");
-    refuse("model.attention.clusters=4", scratch("there.safetensors"), EX_CONFIG,
-           "model.attention.clusters (3, now 4)");
+    const char *there = checkpoint("");
+    refuse("model.d_ff=9", there, EX_CONFIG, "tensor 'blocks.0.fc1.weight' is F");
+    refuse("model.d_ff=9", there, EX_CONFIG,
+           " [9,8]. To start from it, set as it was there: model.d_ff (8, now 9)");
+    refuse("model.attention.clusters=4", there, EX_CONFIG, "model.attention.clusters (3, now 4)");
 }
 
 /* Tensors without a config, as other programs write them; an average stands before the weights. */
