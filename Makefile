@@ -87,10 +87,18 @@ endif
 
 say = $(if $(V),,@echo '  $(1)';)
 
+# Which commit programs are of: linked into them alone, before the library's, which knows none, so that a commit builds
+# nothing else anew.
+COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
+$(OUT)/obj/commit.o: src/core/commit.c $(OUT)/flags $(OUT)/commit
+	@mkdir -p $(@D)
+	$(call say,$(CC) $< $(COMMIT)) $(CC) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) -DCAST_COMMIT='"$(COMMIT)"' -c $< -o $@
+
 # Changing compiler, flags or processor rebuilds; so does a file that is gone.
+$(OUT)/commit: export LINE = $(COMMIT)
 $(OUT)/flags: export LINE = $(CC) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS) $(LDLIBS) $(FEATURES)
 $(OUT)/sources: export LINE = $(SOURCES) $(HELPERS)
-$(OUT)/flags $(OUT)/sources: FORCE
+$(OUT)/flags $(OUT)/sources $(OUT)/commit: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' "$$LINE" | cmp -s - $@ || printf '%s\n' "$$LINE" >$@
 # What is missing is told once, with its Debian package, rather than by the compiler.
@@ -100,7 +108,7 @@ $(OUT)/deps-%: $(OUT)/flags
 $(OUT)/libcast.a: $(OBJECTS) $(OUT)/sources
 	@rm -f $@
 	$(call say,ar $@) ar rcs $@ $(OBJECTS)
-$(PROGRAMS:%=$(OUT)/%): $(OUT)/%: $(OUT)/obj/cmd/%.o $(OUT)/libcast.a
+$(PROGRAMS:%=$(OUT)/%): $(OUT)/%: $(OUT)/obj/cmd/%.o $(OUT)/obj/commit.o $(OUT)/libcast.a
 	$(call say,link $@) $(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(LDLIBS)
 $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(HELPERS) $(OUT)/libcast.a
 	@mkdir -p $(@D)

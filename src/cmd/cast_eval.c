@@ -35,7 +35,7 @@ static const Program program = {
     "                 [--json] [--threads N]\n\n"
     "Accuracy and loss of a trained model on a split of its data, as cast_train measures them; "
     "what is taken for what; accuracy by length. RUN is a run's directory, CHECKPOINT one of the "
-    "safetensors in it.\n\n"
+    "safetensors in it, or what cast_export wrote.\n\n"
     "key=value changes the config that it was trained under, where the weights allow it:\n"
     "  data.dir=DIR                other data of the task\n"
     "  model.attention.type=full   exact attention with the weights of a CAST run\n"

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/commit.h"
 #include "core/cpu.h"
 #include "core/gemm.h"
 #include "core/lanes.h"
@@ -155,6 +156,7 @@ static cJSON *environment(const char *command) {
     cJSON_AddStringToObject(o, "command", command);
     cJSON_AddStringToObject(o, "started", date);
     cJSON_AddStringToObject(o, "version", CAST_VERSION);
+    if (*commit_here()) cJSON_AddStringToObject(o, "commit", commit_here());
     cJSON_AddStringToObject(o, "build", cpu_build());
     cJSON_AddStringToObject(o, "numbers", REAL_NAME);
     cJSON_AddStringToObject(o, "cpu", cpu_describe());

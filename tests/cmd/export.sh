@@ -64,6 +64,11 @@ check "attention" has "$card" "^\\| attention's keys \\| clusters 4,"
 check "which weights" has "$card" "^\\| weights \\| best, of update $best \\|\$"
 check "how long" has "$card" '^\| training \| 20 updates, 2 epochs, [0-9.e-]+ hours \|$'
 check "by what" has "$card" '^\| build \| (gcc|clang) '
+if [ -e .git ] && git describe --always >"$tmp/out" 2>&1; then
+    check "and commit" has "$card" '^\| commit \| [0-9a-f]{12}(-dirty)? \|$'
+else
+    echo "ok # SKIP commit: this is no repository, or git does not open it"
+fi
 check "accuracy in test" has "$card" "^\\| accuracy in test \\| ${tail/, 23 ex*/}, 23 examples \\|\$"
 check "accuracy in validation" has "$card" '^\| accuracy in validation \| [0-9.]+ %, loss [0-9.]+, 9 examples \|$'
 check "the command that trained it" has "$card" 'cast_train .*tiny.json --threads 1 --out .*run +# trained it$'
