@@ -5,7 +5,8 @@
 #   config.json, data  its config, and a prepared dataset that was imported from synthetic files
 #   half, whole        its run stopped at update 14 and ended at 24, where a line of metrics is due each 4; of whole the
 #                      last weights are kept for text alone
-#   best.csv           the predictions of whole/best.safetensors
+#   exported.safetensors  the weights of whole/best.safetensors, exported
+#   best.csv           the predictions of these
 #   evaluations        its figures: how it was evaluated, accuracy, loss
 set -eu
 bin=$(readlink -f "${1:?usage: record_compat.sh BIN OUT}")
@@ -115,10 +116,11 @@ for task in listops retrieval text; do
         cast_train config.json --out half --stop-at 14
         cp -r half whole
         cast_train config.json --out whole
+        cast_export whole --out exported
         evaluate best --predict best.csv
         evaluate val --split val
         evaluate full model.attention.type=full
-        rm -f half/lock whole/lock
+        rm -f half/lock whole/lock exported.md
         [ $task = text ] || rm whole/last.safetensors
     )
 done

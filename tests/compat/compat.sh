@@ -21,11 +21,12 @@ near() { # near TOLERANCE OLD NEW
         "$2" "$3"
 }
 
-# As the older version evaluated the run's best weights: accuracy and loss, by the name of the line in `evaluations`.
+# As the older version evaluated the run's best weights, or those at $place: accuracy and loss, by the name of the line
+# in `evaluations`.
 evaluates() { # evaluates NAME OPTION...
     local name=$1
     shift
-    "$bin/cast_eval" whole --json "$@" >"$tmp/json" || return
+    "$bin/cast_eval" "${place:-whole}" --json "$@" >"$tmp/json" || return
     echo "$name" "$(sed -nE 's/^  "(accuracy|loss)": (.*),$/\2/p' "$tmp/json" | xargs)" >"$tmp/now"
     grep "^$name " evaluations >"$tmp/was" && near 1e-4 "$tmp/was" "$tmp/now"
 }
@@ -53,7 +54,8 @@ goes_on() { # goes_on TASK
     cp -r half again
     expect 0 'again: resuming at update 14$' "$1: the resolved config is one too" \
         "$bin/cast_train" again/config.json --out again --stop-at 15
-    check "$1: and does not say which data it had" grep -q 'does not say what it was made with' "$tmp/out"
+    grep -aq '"kernels"' half/last.safetensors || # since 0.2.0
+        check "$1: and does not say which data it had" grep -q 'does not say what it was made with' "$tmp/out"
     expect 0 'again: resuming at update 15$' "$1: going on once more" \
         "$bin/cast_train" again/config.json --out again --stop-at 16
     check "$1: it does" bash -c "! grep 'warning' '$tmp/out'"
@@ -71,6 +73,7 @@ opens() { # opens TASK
     check "$1: its best weights do as well" evaluates best --predict now.csv
     check "$1: example by example" near 1e-4 best.csv now.csv
     check "$1: and in validation" evaluates val --split val
+    [ ! -e exported.safetensors ] || place=exported.safetensors check "$1: its exported weights do too" evaluates best
     check "$1: and with exact attention" evaluates full model.attention.type=full
     figure=$(awk '$1 == "best" { printf "%.2f", 100 * $2 }' evaluations)
     expect 0 "^\| $1 +\| +1 of 1 .* $figure " "$1: its metrics are read" "$bin/cast_report" whole
