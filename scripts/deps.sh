@@ -75,6 +75,7 @@ command -v gnuplot >/dev/null || optional="$optional gnuplot-nox"
 if in_set test lint; then
     library cmocka.h cmocka || lacks "cmocka (cmocka.h)" libcmocka-dev
     command -v strace >/dev/null || optional="$optional strace"
+    python3 -c 'import numpy' 2>/dev/null || optional="$optional python3-numpy"
 fi
 if [ "${MODE:-}" = cover ]; then
     command -v "$($CC -print-prog-name=llvm-cov)" >/dev/null || lacks llvm-cov llvm
