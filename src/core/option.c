@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/commit.h"
 #include "core/log.h"
 #include "core/stack.h"
 #include "core/utf8.h"
@@ -159,6 +160,11 @@ static bool wrong(const char *program, int c, char *const *argv, Err *err) {
                    c == ':' ? "a value is missing" : "no such option", program);
 }
 
+static void print_version(const Program *p) {
+    printf("%s " CAST_VERSION "\n", p->name);
+    if (*commit_here()) printf("commit %s\n", commit_here());
+}
+
 bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char **argv, Err *err) {
     struct option longs[MOST_OPTIONS + 3];
     *line = (CommandLine){0};
@@ -168,7 +174,7 @@ bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char
     for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
         if (c == ':' || c == '?') return wrong(p->name, c, argv, err);
         if (c == OPT_HELP) print_help(stdout, p);
-        if (c == OPT_VERSION) printf("%s " CAST_VERSION "\n", p->name);
+        if (c == OPT_VERSION) print_version(p);
         if (c == OPT_HELP || c == OPT_VERSION) leave(p);
         if (!take(out, &p->options[c - OPT_FIRST], optarg, err)) return false;
         line->given |= (uint64_t)1 << (c - OPT_FIRST);

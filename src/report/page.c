@@ -222,7 +222,7 @@ static void write_pictures(FILE *f, const Page *p) {
 
 /* ---- runs ---- */
 
-enum { DIR, SEED, UPDATES, BEST, TEST_BEST, TEST_LAST, VERSION, THREADS, CPU, STARTED };
+enum { DIR, SEED, UPDATES, BEST, TEST_BEST, TEST_LAST, VERSION, COMMIT, THREADS, CPU, STARTED };
 
 static void add_run(Table *t, const Run *r) {
     Cell *c = table_row(t);
@@ -239,6 +239,7 @@ static void add_run(Table *t, const Run *r) {
     if (r->tested[RUN_BEST]) c[TEST_BEST].mean = 100 * r->test[RUN_BEST].value[RUN_ACCURACY];
     if (r->tested[RUN_LAST]) c[TEST_LAST].mean = 100 * r->test[RUN_LAST].value[RUN_ACCURACY];
     cell_text(&c[VERSION], json_string(r->env, "version"));
+    cell_text(&c[COMMIT], json_string(r->env, "commit"));
     const cJSON *threads = json_at(r->env, "threads");
     if (cJSON_IsNumber(threads)) c[THREADS].mean = threads->valuedouble;
     cell_text(&c[CPU], json_string(r->env, "cpu"));
@@ -254,6 +255,7 @@ static void write_runs(FILE *f, const Group *g) {
     table_column(&t, "test of best, %", "test_best", COLUMN_NUMBER, 2);
     table_column(&t, "test of last, %", "test_last", COLUMN_NUMBER, 2);
     table_column(&t, "version", "version", COLUMN_TEXT, 0);
+    table_column(&t, "commit", "commit", COLUMN_TEXT, 0);
     table_column(&t, "threads", "threads", COLUMN_NUMBER, 0);
     table_column(&t, "processor", "cpu", COLUMN_TEXT, 0);
     table_column(&t, "started", "started", COLUMN_TEXT, 0);

@@ -227,7 +227,8 @@ void assess_print(FILE *f, const Assessment *a, const Trained *t) {
     char score[96];
     trained_print(f, t);
     fprintf(f, "\n%s accuracy of %s (update %lld): %s, %d examples\n", split_names[t->split],
-            t->from.which, (long long)t->from.update, describe(score, sizeof score, &a->score, t), a->count);
+            t->from.which, (long long)t->from.update, describe(score, sizeof score, &a->score, t),
+            a->count);
     const RunLine *l = measured(t);
     if (l) print_measured(f, a, t, l);
     if (a->K) print_commonest(f, a, t);
