@@ -83,10 +83,39 @@ static void what_is_trained_must_be_there(void **state) {
     params_free(&p);
 }
 
+/* Averages are what is looked at; what a run goes on from are the weights themselves. */
+static void averages_are_taken_and_not_read(void **state) {
+    (void)state;
+    Params p = registry(2);
+    real *plain = vector(&p), *average = vector(&p), *w = vector(&p);
+    StTensor t[3];
+    char names[3][96];
+    StFile f;
+    Err err;
+    const char *path = scratch("averages.safetensors");
+    params_init(&p, plain, SEED);
+    params_init(&p, average, SEED + 1);
+    const int n = params_tensors(&p, plain, "", 0, t, names);
+    const int averages = params_tensors(&p, average, "state.ema.", PARAM_TRAINED, t + n, names + n);
+    assert_int_equal(averages, 1);
+    assert_true(st_write(path, KIND_TENSORS, t, n + averages, NULL, 0, &err));
+    assert_true(st_open(&f, path, &err));
+    assert_true(params_read(&p, w, &f, &err));
+    assert_memory_equal(w, plain, p.total * sizeof *w);
+    assert_true(params_take(&p, w, &f, SEED, &err));
+    const Param *weight = &p.list[0], *planes = &p.list[1];
+    assert_memory_equal(w + weight->at, average + weight->at, weight->n * sizeof *w);
+    assert_memory_equal(w + planes->at, plain + planes->at, planes->n * sizeof *w);
+    st_close(&f);
+    mem_free(plain), mem_free(average), mem_free(w);
+    params_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_are_made_where_weights_lack_them),
         cmocka_unit_test(what_is_trained_must_be_there),
+        cmocka_unit_test(averages_are_taken_and_not_read),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
