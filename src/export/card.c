@@ -10,6 +10,7 @@
 #include "io/json_print.h"
 #include "io/text.h"
 #include "report/group.h"
+#include "train/evaluate.h"
 #include "train/identity.h"
 
 typedef struct Writer {
@@ -81,10 +82,15 @@ static void print_data(const Writer *w) {
          *text ? text + 2 : "");
 }
 
+static bool is_masked(const Writer *w) {
+    return !strcmp(config_text(w, "train.objective"), "masked");
+}
+
 static void print_model(const Writer *w) {
     const char *name = config_text(w, "task");
     const Task *task = task_find(name);
     rowf(w, "task", "%s%s%s", name, task ? ": " : "", task ? task->title : "");
+    if (is_masked(w)) row(w, "objective", "masked: which tokens stand where some are masked");
     print_data(w);
     section(w, "model", "model", "");
     rowf(w, "attention", "%s", config_text(w, "model.attention.type"));
@@ -117,10 +123,12 @@ static void print_training(const Writer *w) {
 /* ---- how well it does ---- */
 
 static void print_line(const Writer *w, const char *what, const RunLine *l) {
-    char count[48] = "";
+    char loss[64], count[48] = "";
+    loss_text(loss, sizeof loss, l->value[RUN_LOSS],
+              is_masked(w) ? OBJECTIVE_MASKED : OBJECTIVE_CLASSIFY);
     if (!isnan(l->value[RUN_COUNT]))
         snprintf(count, sizeof count, ", %.0f examples", l->value[RUN_COUNT]);
-    rowf(w, what, "%.2f %%, loss %.4f%s", 100 * l->value[RUN_ACCURACY], l->value[RUN_LOSS], count);
+    rowf(w, what, "%.2f %%, %s%s", 100 * l->value[RUN_ACCURACY], loss, count);
 }
 
 /* Of the very weights that are exported. */

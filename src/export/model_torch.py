@@ -363,6 +363,7 @@ def load(path=None, dtype=None):
     check(config)
     documents = 1 if tensors["fc1.weight"].shape[1] == config["d"] else 2
     vocab, classes = len(tensors["tok.weight"]), len(tensors["fc2.weight"])
+    tensors.pop("mask.weight", None)  # of augmentation in training: no document has masked tokens
     model = Model(config, vocab, classes, documents)
     model.to(dtype or tensors["tok.weight"].dtype)
     model.load_state_dict(tensors)

@@ -87,8 +87,22 @@ result $? "a sweep" "$tmp/out"
 result $? "exports a run of it, from within" "$tmp/out"
 said=$("$bin/cast_report" "$tmp/sweep" 2>/dev/null | grep -F '| 0.001 ' | grep -oE '[0-9.]+ ± [0-9.]+' | sed -n 2p)
 check "whose card has all seeds, as cast_report does" has "$tmp/s.md" "^\\| over seeds \\| $said % in test \\(mean.*\\), 3 of 3 runs finished \\|\$"
+make_data "$tmp/reviews" text 40 9 23 60
+train task=text data.dir="$tmp/reviews" data.holdout=0 train.objective=masked --out "$tmp/masked" >"$tmp/log" 2>&1
+result $? "masked training" "$tmp/log"
+expect 0 '' "exports it" "${export[@]}" "$tmp/masked" --out "$tmp/guesses"
+tail=$(sed -n 's/^test accuracy of best (update [0-9]*): //p' "$tmp/log")
+check "with its objective" has "$tmp/guesses.md" '^\| objective \| masked: '
+check "and its loss, in bits" has "$tmp/guesses.md" "^\\| accuracy in test \\| .* bits a token, 23 examples \\|\$"
+check "as training had it" grep -qF "$tail" "$tmp/guesses.md"
+expect 0 '^ +new \(4\): fc1, fc2$' "from which a classifier begins" \
+    train task=text data.dir="$tmp/reviews" data.holdout=0 train.init="$tmp/guesses.safetensors" --out "$tmp/x" --dry-run
+check "without what guesses" grep -qE '^ +left \(3\): lm.bias, lm.weight, mask.weight$' "$tmp/out"
 
 # ---- what is refused ----
+
+expect 78 "no classifier: there is no tensor 'fc2.weight'" "a reader of what guesses" \
+    "${export[@]}" "$tmp/masked" --out "$tmp/y" --python
 
 expect 64 'which RUN or CHECKPOINT' "nothing to export" "${export[@]}" --out "$tmp/x"
 expect 64 '--out NAME is needed' "no NAME" "${export[@]}" "$tmp/run"

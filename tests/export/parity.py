@@ -32,7 +32,12 @@ except ImportError:
 BIN, FOLDER, ONLY = Path(sys.argv[1]), Path(sys.argv[2]), "".join(sys.argv[3:])
 BAR = 1e-5
 LENGTH = 24
-TASKS = {"listops": (16, 10, 1), "retrieval": (257, 2, 2), "custom": (300, 3, 1)}
+TASKS = {
+    "listops": (16, 10, 1),
+    "text": (257, 2, 1),
+    "retrieval": (257, 2, 2),
+    "custom": (300, 3, 1),
+}
 
 MODEL = {"depth": 2, "heads": 2, "d": 8, "d_ff": 12, "d_emb": 13, "max_length": LENGTH}
 MECHANISMS = {
@@ -65,6 +70,7 @@ FEATURES = {
     },
     "layer-post-rope-custom": {"task": "custom", "pre_norm": False, "positions": "rope"},
     "batch-post-cls-narrow": {"norm": "batch", "pre_norm": False, "pooling": "cls", "d_emb": 6},
+    "layer-pre-augmented": {"task": "text", "data": {"augment": True, "holdout": 0}},
     "scale-pre-pairs": {"task": "retrieval", "norm": "scale", "heads": 4},
 }
 CAST = {
@@ -171,6 +177,7 @@ class Case:
         self.folder.mkdir()
         features = dict(features)
         self.task = features.pop("task", "listops")
+        self.data = {"dir": str(FOLDER / self.task)} | features.pop("data", {})
         self.model = MODEL | features | {"attention": attention}
         self.train()
         self.np = module(self.folder / "m_numpy.py")
@@ -180,8 +187,7 @@ class Case:
     def train(self):
         self.config, self.weights = self.folder / "c.json", self.folder / "m.safetensors"
         train = {"steps": 4, "eval_every": 4, "batch": 6, "lr": 0.05}
-        data = {"dir": str(FOLDER / self.task)}
-        config = {"task": self.task, "data": data, "model": self.model, "train": train}
+        config = {"task": self.task, "data": self.data, "model": self.model, "train": train}
         self.config.write_text(json.dumps(config))
         run("cast_train", self.config, "--out", self.folder / "run", "--threads", 1)
         run("cast_export", self.folder / "run", "--out", self.folder / "m", "--python")
