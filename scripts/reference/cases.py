@@ -93,6 +93,7 @@ ABLATIONS = {
     "size-3": {"cluster_size": 3},  # C k < N: tokens left over
     "size-30": {"cluster_size": 30},  # k > N: single assignment leaves clusters empty
     "length": {"cluster_size": "length"},
+    "smoothed-labels": {"label_smoothing": 0.1},
 }
 
 
@@ -154,6 +155,7 @@ def shapes() -> Iterator[Case]:
         )
     for mechanism in MECHANISMS:
         yield case(f"ties/{mechanism}", SINGLE, mechanism=mechanism, ties=True)
+        yield case(f"smoothed-pair/{mechanism}", PAIRS, mechanism=mechanism, label_smoothing=0.5)
 
 
 def baselines() -> Iterator[Case]:
@@ -220,6 +222,7 @@ TRAINING = {
     "pair": {"schedule": "linear", "warmup": 5, "lengths": PAIRS},
     "masked": {"schedule": "cosine", "warmup": 5, "objective": "masked"},
     "masked-batch": {"schedule": "linear", "norm": "batch", "objective": "masked", "lengths": PAIRS},
+    "smoothed-labels": {"schedule": "linear", "warmup": 5, "label_smoothing": 0.2},
 }
 
 

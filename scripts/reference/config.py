@@ -72,6 +72,7 @@ class Train:
     beta1: float = 0.9
     beta2: float = 0.999
     eps: float = 1e-8
+    label_smoothing: float = 0.0  # of the training loss
     seed: int = 1
 
 

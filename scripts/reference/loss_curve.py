@@ -78,7 +78,9 @@ def losses(model: Model, data: Data, order: Tensor, horizon: int) -> Iterator[fl
         total = 0.0
         for part in samples.split(train.batch):
             documents, labels = data.batch(part)
-            loss = F.cross_entropy(logits_of(model, documents), labels) / train.accumulate
+            logits = logits_of(model, documents)
+            loss = F.cross_entropy(logits, labels, label_smoothing=train.label_smoothing)
+            loss = loss / train.accumulate
             loss.backward()
             total += loss.item()
         optimiser.update()

@@ -62,7 +62,8 @@ def weights_of(model: Model) -> Tensors:
 
 def forward_loss(model: Model, batch: Batch) -> tuple[Output, Tensor]:
     output = model(batch.documents)
-    return output, F.cross_entropy(output.logits, batch.labels)
+    smoothing = model.config.train.label_smoothing
+    return output, F.cross_entropy(output.logits, batch.labels, label_smoothing=smoothing)
 
 
 def spread(logits: Tensor, batch: Batch) -> Tensor:

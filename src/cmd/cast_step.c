@@ -323,6 +323,7 @@ static bool run(const Config *c, const Options *o, Err *err) {
         ok = read_weights(&c->model, s.w, o->weights, err) &&
              engine_open(&s.engine, &c->model, s.batch.B, c->train.lanes, true, err);
     }
+    s.engine.smoothing = c->train.label_smoothing;
     if (ok) updates(&s, o->steps);
     if (ok && o->out) ok = write_results(&s, o->out, err);
     if (ok && o->weights_out) ok = write_weights(&c->model, s.w, o->weights_out, err);

@@ -153,7 +153,7 @@ typedef struct Run {
     const Outcome *out;
     AttnTrace *traces;
     RngKey key;
-    double scale;
+    double scale, smoothing;
     int lanes;
     int segment; /* of a coupled run */
 } Run;
@@ -174,7 +174,8 @@ static void classify(const Run *r, int sample, const Doc *docs, HeadScratch *hea
     const int K = r->pass.m->task.classes, label = r->samples[sample].label;
     head_forward(&r->pass, docs, head);
     memset(head->dlogits, 0, (size_t)K * sizeof(real));
-    const double loss = xent(train ? head->dlogits : NULL, head->logits, label, r->scale, K);
+    real *dlogits = train ? head->dlogits : NULL;
+    const double loss = xent(dlogits, head->logits, label, r->scale, r->smoothing, K);
     if (r->out->loss) r->out->loss[sample] = loss;
     const int predicted = xent_argmax(head->logits, K);
     if (r->out->predicted) r->out->predicted[sample] = predicted;
@@ -190,7 +191,7 @@ static void guess(const Run *r, int sample, int which, Doc *doc, Worker *k, real
     const size_t row = document * (size_t)out->room;
     real *logits = out->logits ? out->logits + row * (size_t)m->task.vocab : NULL;
     const LmOutcome sum = lm_step(&r->pass, doc, r->samples[sample].targets[which], k->encoder.x,
-                                  &k->lm, r->scale, dw, logits);
+                                  &k->lm, r->scale, r->smoothing, dw, logits);
     if (out->loss) out->loss[sample] = (which ? out->loss[sample] : 0) + sum.loss;
     if (out->right) out->right[sample] = (which ? out->right[sample] : 0) + sum.right;
 }
@@ -354,6 +355,7 @@ void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey k
                  const Outcome *out, AttnTrace *traces) {
     REQUIRE(e->train && B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
     Run r = {.e = e, .samples = samples, .out = out, .traces = traces, .key = key, .scale = scale};
+    r.smoothing = e->smoothing;
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, e->m->conf.dropout};
     sort_samples(e, samples, B);
     r.lanes = deal(e, samples, B);

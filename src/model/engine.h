@@ -43,6 +43,7 @@ typedef struct Engine {
     const Model *m;
     int lanes, max_batch;
     bool train, coupled; /* coupled: batch norm in training */
+    double smoothing;    /* of labels in engine_step (ops/xent.h): 0, or what the owner sets */
     Arena memory;
     LanePool pool;
     Worker *workers; /* (threads) */
@@ -70,12 +71,13 @@ size_t engine_bytes(const Model *m, int max_batch, int lanes, bool train);
 /* To be called when weights have changed: keeps the pointer, refreshes transposed copies. */
 void engine_weights(Engine *e, const real *w);
 
-/* Forward and backward: adds `scale` times the gradient of the sum of losses to grads. `key`, the
- * update's, drives dropout. traces (B,per_example,depth) may be NULL. */
+/* Forward and backward: adds `scale` times the gradient of the sum of losses, of smoothed labels if
+ * so, to grads. `key`, the update's, drives dropout. traces (B,per_example,depth) may be NULL. */
 void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey key, real *grads,
                  const Outcome *out, AttnTrace *traces);
 
-/* Forward alone, as in evaluation: no dropout, running statistics. traces as above. */
+/* Forward alone, as in evaluation: no dropout, labels as they are, running statistics.
+ * traces as above. */
 void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out,
                      AttnTrace *traces);
 

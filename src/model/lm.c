@@ -60,12 +60,13 @@ static void backward(const Pass *p, const Doc *doc, LmScratch *t, int n, real *d
 }
 
 LmOutcome lm_step(const Pass *p, Doc *doc, const int *targets, const real *x, LmScratch *t,
-                  double scale, real *dw, real *logits) {
+                  double scale, double smoothing, real *dw, real *logits) {
     LmOutcome sum = {0};
     if (dw) memset(doc->grad, 0, (size_t)doc->N * (size_t)p->m->conf.d * sizeof *doc->grad);
     for (int at = 0, n; (n = gather(t, p, doc, targets, x, &at)) > 0;) {
         forward(p, t, n, logits);
-        sum.loss += xent_rows(t->logits, t->target, scale, n, p->m->task.vocab, &sum.right);
+        sum.loss +=
+            xent_rows(t->logits, t->target, scale, smoothing, n, p->m->task.vocab, &sum.right);
         if (dw) backward(p, doc, t, n, dw);
     }
     return sum;

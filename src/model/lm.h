@@ -22,9 +22,10 @@ typedef struct LmOutcome {
 } LmOutcome;
 
 /* targets (without cls): the id of every token that is TOKEN_MASKED in doc->ids. x (N,d): the
- * encoder's output. With dw adds `scale` times the gradients, and writes the encoder's output's to
- * doc->grad. logits (NULL: not wanted): of token i in row i of (.,vocab); others are untouched. */
+ * encoder's output. The loss is of targets smoothed so (ops/xent.h). With dw adds `scale` times the
+ * gradients, and writes the encoder's output's to doc->grad. logits (NULL: not wanted): of token i
+ * in row i of (.,vocab); others are untouched. */
 LmOutcome lm_step(const Pass *p, Doc *doc, const int *targets, const real *x, LmScratch *t,
-                  double scale, real *dw, real *logits);
+                  double scale, double smoothing, real *dw, real *logits);
 
 #endif

@@ -76,8 +76,11 @@ static bool open_bench(Bench *b, const Config *c, Err *err) {
     layout(b, &b->memory);
     params_init(&b->m->params, b->w, (uint64_t)c->train.seed);
     fill(b);
-    return mem_fits(engine_bytes(b->m, c->train.batch, c->train.lanes, true), err) &&
-           engine_open(&b->engine, b->m, c->train.batch, c->train.lanes, true, err);
+    if (!mem_fits(engine_bytes(b->m, c->train.batch, c->train.lanes, true), err) ||
+        !engine_open(&b->engine, b->m, c->train.batch, c->train.lanes, true, err))
+        return false;
+    b->engine.smoothing = c->train.label_smoothing;
+    return true;
 }
 
 /* ---- the step ---- */

@@ -77,6 +77,8 @@ static const ConfigKey train_keys[] = {
     {"eps", KEY_REAL, AT(adamw.eps), "1e-8", 1e-30, 1, NULL, "AdamW's epsilon"},
     {"clip", KEY_REAL, AT(clip), "0", 0, 1e9, NULL,
      "largest norm of the gradients; 0: no clipping"},
+    {"label_smoothing", KEY_REAL, AT(label_smoothing), "0", 0, 0.999999, NULL,
+     "share of a training label's mass that lies evenly on all classes; 0: none"},
     {"seed", KEY_INT, AT(seed), "1", 0, 2147483647, NULL,
      "of initial weights, data order, augmentation, masks and dropout", .flags = KEY_INCIDENTAL},
     {"init", KEY_TEXT, AT(init), "\"\"", 0, 0, NULL,

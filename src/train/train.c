@@ -319,8 +319,10 @@ static bool open_memory(Trainer *t, Err *err) {
     layout(t);
     if (!arena_open(&t->memory, t->memory.used, err)) return false;
     layout(t);
-    return t->r->dry_run ||
-           engine_open(&t->engine, &t->c->model, conf->batch, conf->lanes, true, err);
+    if (t->r->dry_run) return true;
+    if (!engine_open(&t->engine, &t->c->model, conf->batch, conf->lanes, true, err)) return false;
+    t->engine.smoothing = conf->label_smoothing;
+    return true;
 }
 
 /* What to do about a checkpoint that is damaged. One that cannot be read just now is none. */

@@ -83,6 +83,7 @@ static void check(TinyConf conf, uint64_t seed, int lanes) {
         o.unused = mem_alloc(o.tiny.m.params.total, sizeof *o.unused);
         open_inputs(&o, &c);
         assert_true(engine_open(&o.engine, &o.tiny.m, conf.B, lanes, true, &err));
+        o.engine.smoothing = conf.smoothing;
         const bool done = grad_check(&c, forward, backward, &o);
         engine_close(&o.engine);
         grad_close(&c);
@@ -116,6 +117,7 @@ static void draw_sizes(TinyConf *c, Draws *d) {
     const int taps = 1 + 2 * draw_int(d, 0, 3);
     if (c->d > 3 && draw_int(d, 0, 1))
         c->conv = taps; /* of three features layer norm is too steep */
+    c->smoothing = draw_int(d, 0, 2) ? 0 : 0.2;
 }
 
 /* Norms x pre/post x one document or two x mean/cls x positions: 72 models, twice with the variants

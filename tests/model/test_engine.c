@@ -318,6 +318,42 @@ static void evaluation_is_the_forward_pass(void **state) {
     }
 }
 
+/* -log softmax of class k, of sample i. */
+static double surprise(const Tiny *t, int i, int k) {
+    const int K = t->m.task.classes;
+    const real *x = t->out.logits + i * K;
+    double sum = 0;
+    for (int j = 0; j < K; j++) sum += exp((double)x[j] - (double)x[k]);
+    return log(sum);
+}
+
+/* Labels are smoothed in the training step's loss alone. */
+static void evaluation_has_labels_as_they_are(void **state) {
+    const double s = 0.3;
+    (void)state;
+    for (int pairs = 0; pairs < 2; pairs++) {
+        Tiny t;
+        const TinyConf conf = {.B = 6, .per_example = 1 + pairs, .classes = 5};
+        tiny_open(&t, conf, draws_open("smooth", 1));
+        Engine e = open_engine(&t, 3, true);
+        e.smoothing = s;
+        tiny_step(&t, &e, 1);
+        for (int i = 0; i < t.B; i++) {
+            double all = 0;
+            for (int k = 0; k < 5; k++) all += surprise(&t, i, k);
+            const double want = (1 - s) * surprise(&t, i, t.samples[i].label) + s / 5 * all;
+            assert_true(fabs(t.out.loss[i] - want) < 1e-12 * want);
+        }
+        engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
+        for (int i = 0; i < t.B; i++) {
+            const double want = surprise(&t, i, t.samples[i].label);
+            assert_true(fabs(t.out.loss[i] - want) < 1e-12 * want);
+        }
+        engine_close(&e);
+        tiny_close(&t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_do_not_depend_on_threads),
@@ -328,6 +364,7 @@ int main(void) {
         cmocka_unit_test(cast_of_whole_clusters_is_full),
         cmocka_unit_test(nan_reaches_the_loss),
         cmocka_unit_test(evaluation_is_the_forward_pass),
+        cmocka_unit_test(evaluation_has_labels_as_they_are),
     };
     lanes_open(1);
     gemm_open();

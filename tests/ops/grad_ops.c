@@ -294,12 +294,12 @@ static void dropout(void **state) {
 
 static void xent_fwd(void *ctx) {
     Op *o = ctx;
-    o->y->x[0] = (real)xent(NULL, o->x->x, o->label, 1, o->out);
+    o->y->x[0] = (real)xent(NULL, o->x->x, o->label, 1, o->p, o->out);
 }
 
 static void xent_bwd(void *ctx) {
     Op *o = ctx;
-    double loss = xent(o->x->dx, o->x->x, o->label, (double)o->y->dx[0], o->out);
+    double loss = xent(o->x->dx, o->x->x, o->label, (double)o->y->dx[0], o->p, o->out);
     assert_true((real)loss == o->y->x[0]);
 }
 
@@ -309,8 +309,10 @@ static void cross_entropy(void **state) {
         Draws d = draws_of("xent", i);
         Op o = {.out = size_of(&d, i, 0, 20)};
         o.label = draw_int(&d, 0, o.out - 1);
+        o.p = i % 3 ? 0.15 * (i % 3) : 0;
         GradCase c;
-        grad_open(&c, d, "cross-entropy of %d classes, label %d", o.out, o.label);
+        grad_open(&c, d, "cross-entropy of %d classes, label %d smoothed by %g", o.out, o.label,
+                  o.p);
         o.x = grad_input(&c, "logits", (size_t)o.out, i % 2 ? 1 : 5);
         o.y = grad_output(&c, "loss", 1);
         grad_check(&c, xent_fwd, xent_bwd, &o);

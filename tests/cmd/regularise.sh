@@ -1,0 +1,29 @@
+#!/bin/bash
+# What keeps a model from learning its examples by heart, through the programs.
+set -u
+. tests/training.sh
+make_data "$tmp/data" listops 24 9 7 40
+cat >"$tmp/tiny.json" <<END
+{ "task": "listops", "data": { "dir": "$tmp/data" },
+  "model": { "depth": 1, "heads": 2, "d": 16, "d_ff": 16, "d_emb": 16, "max_length": 40,
+             "attention": { "clusters": 4 } },
+  "train": { "steps": 20, "batch": 4, "lr": 5e-3, "eval_every": 6, "log_every": 5 } }
+END
+train=("$bin/cast_train" "$tmp/tiny.json" --threads 1)
+
+values() { # values RUN KIND KEY
+    sed -nE "s/.*\"kind\": \"$2\".*\"$3\": ([^,}]*).*/\1/p" "$1/metrics.jsonl"
+}
+
+# ---- smoothed labels ----
+
+expect 78 "'train.label_smoothing' must be a number from 0 to 0.999999" "all the mass on all classes" \
+    "${train[@]}" train.label_smoothing=1 --out "$tmp/none"
+# Weights that stay what they were tell which loss is whose.
+still=("${train[@]}" train.lr=0)
+expect 0 'last.safetensors' "labels as they are" "${still[@]}" --out "$tmp/plain"
+expect 0 'last.safetensors' "smoothed labels" "${still[@]}" train.label_smoothing=0.5 --out "$tmp/smooth"
+for kind in val test; do
+    check "not in $kind" diff <(values "$tmp/plain" $kind loss) <(values "$tmp/smooth" $kind loss)
+done
+check "but in training" bash -c "! diff -q <(echo '$(values "$tmp/plain" train loss)') <(echo '$(values "$tmp/smooth" train loss)')"
