@@ -17,6 +17,12 @@ static void set_word(const char **x, const char *fallback) {
     if (!*x) *x = fallback;
 }
 
+/* As the config has it, where 0 is a probability. */
+static double at(const TinyConf *c, DropoutPlace place) {
+    const double p = c->dropout_at[place];
+    return p == 0 ? -1 : p < 0 ? 0 : p;
+}
+
 void tiny_print(TinyConf *c, char *json) {
     set_int(&c->depth, 1), set_int(&c->heads, 1), set_int(&c->d, 4), set_int(&c->d_ff, 5);
     set_int(&c->d_emb, c->d), set_int(&c->max_length, 8);
@@ -27,9 +33,11 @@ void tiny_print(TinyConf *c, char *json) {
              "{\"depth\":%d,\"heads\":%d,\"d\":%d,\"d_ff\":%d,\"d_emb\":%d,\"max_length\":%d,"
              "\"conv\":%d,"
              "\"norm\":\"%s\",\"pre_norm\":%s,\"positions\":\"%s\",\"pooling\":\"%s\","
-             "\"dropout\":%g,\"attention\":{%s}}",
+             "\"dropout\":%g,\"dropout_embed\":%g,\"dropout_attention\":%g,\"dropout_ffn\":%g,"
+             "\"attention\":{%s}}",
              c->depth, c->heads, c->d, c->d_ff, c->d_emb, c->max_length, c->conv, c->norm,
-             c->post_norm ? "false" : "true", c->positions, c->pooling, c->dropout, c->attention);
+             c->post_norm ? "false" : "true", c->positions, c->pooling, c->dropout,
+             at(c, DROPOUT_EMBED), at(c, DROPOUT_ATTENTION), at(c, DROPOUT_FFN), c->attention);
 }
 
 static void draw_samples(Tiny *t, const TinyConf *c, Draws *d) {

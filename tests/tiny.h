@@ -14,7 +14,8 @@ typedef struct TinyConf {
     const char *attention;                        /* "type":"cast","clusters":3 */
     bool post_norm;
     double dropout, masked; /* masked: the share of tokens to be guessed; 0: it classifies */
-    double smoothing;       /* of labels: the engine's, which the test opens */
+    double dropout_at[DROPOUT_PLACES];  /* where it is another than dropout; -1: none */
+    double smoothing;                   /* of labels: the engine's, which the test opens */
     int B, vocab, classes, per_example; /* 3, 5, 3, 1 */
 } TinyConf;
 

@@ -243,9 +243,9 @@ def norm(module: torch.nn.Module, x: Tensor) -> Tensor:
 def block_forward(block: Block, x: Tensor, plain: bool) -> Tensor:
     attend = (PLAIN if plain else ATTENTION)[block.config.attention.type]
     if block.config.pre_norm:
-        x = x + block.drop(attend(block.attn, norm(block.norm1, x)))
+        x = x + block.drop(attend(block.attn, norm(block.norm1, x)), "attention")
         return x + block.ffn(norm(block.norm2, x))
-    x = norm(block.norm1, x + block.drop(attend(block.attn, x)))
+    x = norm(block.norm1, x + block.drop(attend(block.attn, x), "attention"))
     return norm(block.norm2, x + block.ffn(x))
 
 
@@ -255,7 +255,7 @@ def logits(model: Model, tokens: Tensor, plain: bool = False) -> Tensor:
     x = model.tok(tokens.flatten(0, -2))
     if m.pooling == "cls":
         x = torch.cat([model.cls.weight.expand(len(x), 1, -1), x], dim=1)
-    x = F.dropout(x + model.position_rows[: x.shape[1]], m.dropout, model.training)
+    x = F.dropout(x + model.position_rows[: x.shape[1]], m.drop("embed"), model.training)
     if m.d_emb != m.d:
         x = model.proj(x)
     for block in model.blocks:

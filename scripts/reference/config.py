@@ -54,7 +54,15 @@ class Model:
     conv: int = 0  # taps of the convolution before attention, odd; 0: none
     pooling: str = "mean"  # mean | cls
     dropout: float = 0.0
+    dropout_embed: float = -1.0  # -1, here and below: dropout
+    dropout_attention: float = -1.0
+    dropout_ffn: float = -1.0
     attention: Attention = field(default_factory=Attention)
+
+    def drop(self, place: str) -> float:
+        """The probability after "embed", "attention" or "ffn"."""
+        own = getattr(self, f"dropout_{place}")
+        return self.dropout if own < 0 else own
 
 
 @dataclass

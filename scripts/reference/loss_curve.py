@@ -90,7 +90,7 @@ def losses(model: Model, data: Data, order: Tensor, horizon: int) -> Iterator[fl
 
 def run(args: argparse.Namespace) -> None:
     config = configuration.load(args.config, args.overrides)
-    if config.model.dropout:
+    if any(config.model.drop(place) for place in ("embed", "attention", "ffn")):
         raise SystemExit("loss_curve.py: dropout draws its own masks here; set model.dropout=0")
     data = Data(args.data / "train.safetensors", config)
     order = load_file(args.order)["order"]

@@ -313,11 +313,11 @@ class Block(nn.Module):
         self.fc1 = nn.Linear(config.d, config.d_ff)
         self.fc2 = nn.Linear(config.d_ff, config.d)
 
-    def drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.config.dropout, self.training)
+    def drop(self, x: Tensor, place: str) -> Tensor:
+        return F.dropout(x, self.config.drop(place), self.training)
 
     def ffn(self, x: Tensor) -> Tensor:
-        return self.drop(self.fc2(F.gelu(self.fc1(x))))
+        return self.drop(self.fc2(F.gelu(self.fc1(x))), "ffn")
 
     def attend(
         self, x: Tensor, lengths: list[int], members: list[list[Tensor]] | None
@@ -330,7 +330,7 @@ class Block(nn.Module):
             result, clustering = self.attn(document, members[i] if members else None)
             results.append(result)
             clusterings.append(clustering)
-        return self.drop(torch.cat(results)), clusterings
+        return self.drop(torch.cat(results), "attention"), clusterings
 
     def forward(
         self, x: Tensor, lengths: list[int], members: list[list[Tensor]] | None
@@ -435,7 +435,7 @@ class Model(nn.Module):
         m = self.config.model
         embedded = [self.embed(tokens) for tokens in documents]
         lengths = [len(x) for x in embedded]
-        x = F.dropout(torch.cat(embedded), m.dropout, self.training)
+        x = F.dropout(torch.cat(embedded), m.drop("embed"), self.training)
         if m.d_emb != m.d:
             x = self.proj(x)
         clusterings = []

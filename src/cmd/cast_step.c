@@ -335,6 +335,11 @@ static bool run(const Config *c, const Options *o, Err *err) {
     return ok;
 }
 
+static void leave_dropout_out(ModelConf *c) {
+    c->dropout = 0;
+    for (int i = 0; i < DROPOUT_PLACES; i++) c->dropout_at[i] = 0;
+}
+
 int main(int argc, char **argv) {
     Err err = {0};
     Options o = {0};
@@ -346,7 +351,7 @@ int main(int argc, char **argv) {
     if (ok) {
         gemm_open();
         ok = config_load(&c, o.line.words[0], o.line.words + 1, o.line.nwords - 1, &err);
-        if (ok) c.model.conf.dropout = 0;
+        if (ok) leave_dropout_out(&c.model.conf);
     }
     ok = ok && (o.init ? init_weights : run)(&c, &o, &err) && err_check_stdout(&err);
     config_free(&c);

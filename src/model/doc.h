@@ -17,7 +17,7 @@ typedef struct Pass {
     const real *w, *wt;
     const BatchStats *stats; /* one a norm; only with batch norm */
     const Fold *fold;        /* projected embedding tables */
-    double dropout;          /* 0 in evaluation */
+    bool drops;              /* in training: dropout, where there is one */
 } Pass;
 
 /* One block's activations. */

@@ -13,7 +13,6 @@
 #include "ops/vmath.h"
 
 enum { TILE = 256 };
-enum { SITE_EMBEDDING, SITE_ATTENTION, SITE_FEED_FORWARD };
 
 /* ---- memory ---- */
 
@@ -30,7 +29,7 @@ void encoder_layout(EncoderScratch *t, Arena *a, const Model *m) {
     t->x = arena_reals(a, rows);
     t->dx = arena_reals(a, rows);
     t->convolved = m->conf.conv ? arena_reals(a, rows) : NULL;
-    t->dy = m->conf.dropout > 0 ? arena_reals(a, rows) : NULL;
+    t->dy = model_dropout(m, DROPOUT_ATTENTION) > 0 ? arena_reals(a, rows) : NULL;
     t->embedding = doc_keeps_embedding(m) ? NULL : arena_reals(a, rows);
     t->attn = arena_part(a, attn.scratch.used);
     t->job = arena_part(a, attn.job.used);
@@ -78,11 +77,15 @@ static const real *sublayer_input(NormRows *norm, const Pass *p, const Doc *doc,
 #define FOR_TILES(r0, n, N)                                                                        \
     for (int r0 = 0, n; n = (N)-r0 < TILE ? (N)-r0 : TILE, r0 < (N); r0 += TILE)
 
-static void drop(const Pass *p, const Doc *doc, int site, int layer, real *x, int r0, int n,
-                 int d) {
-    if (p->dropout <= 0) return;
-    RngKey key = rng_subkey(rng_subkey(doc->key, (uint64_t)site), (uint64_t)layer);
-    dropout_apply(x, key, p->dropout, (int64_t)r0 * d, (int64_t)n * d);
+static bool drops(const Pass *p, DropoutPlace place) {
+    return p->drops && model_dropout(p->m, place) > 0;
+}
+
+static void drop(const Pass *p, const Doc *doc, DropoutPlace place, int layer, real *x, int r0,
+                 int n, int d) {
+    if (!drops(p, place)) return;
+    RngKey key = rng_subkey(rng_subkey(doc->key, (uint64_t)place), (uint64_t)layer);
+    dropout_apply(x, key, model_dropout(p->m, place), (int64_t)r0 * d, (int64_t)n * d);
 }
 
 /* ---- embedding ---- */
@@ -101,7 +104,7 @@ static void embed_tile(const Pass *p, const Doc *doc, real *x, int r0, int n) {
     if (first) embed_forward(x, &(int){0}, p->w + m->cls, NULL, pos, 1, D);
     embed_forward(x + first * D, doc->ids + r0 - cls + first, p->w + m->tok, p->w + m->mask,
                   pos ? pos + first * D : NULL, n - first, D);
-    drop(p, doc, SITE_EMBEDDING, 0, x, r0, n, D);
+    drop(p, doc, DROPOUT_EMBED, 0, x, r0, n, D);
 }
 
 /* From the folded tables (model/fold.h): rows of width d. */
@@ -165,7 +168,7 @@ static void embedding_backward(const Pass *p, const Doc *doc, EncoderScratch *t,
         } else {
             memcpy(dx, g, (size_t)(n * d) * sizeof *dx);
         }
-        drop(p, doc, SITE_EMBEDDING, 0, dx, r0, n, D);
+        drop(p, doc, DROPOUT_EMBED, 0, dx, r0, n, D);
         real *dpos = m->conf.positions == POS_LEARNED ? dw + m->pos + (size_t)r0 * (size_t)D : NULL;
         const int first = cls && r0 == 0;
         if (first) embed_backward(dw + m->cls, NULL, dpos, dx, &(int){0}, 1, D);
@@ -182,12 +185,12 @@ static void add_residual(const Pass *p, const Doc *doc, int layer, real *restric
                          real *restrict y, int r0, int n) {
     const int d = p->m->conf.d;
     const real *wt = p->wt + at->w, *b = p->w + at->b;
-    if (p->dropout <= 0) {
+    if (!drops(p, DROPOUT_FFN)) {
         linear_forward(out, d, x, in, wt, b, residual, n, in, d);
         return;
     }
     linear_forward(y, d, x, in, wt, b, NULL, n, in, d);
-    drop(p, doc, SITE_FEED_FORWARD, layer, y, r0, n, d);
+    drop(p, doc, DROPOUT_FFN, layer, y, r0, n, d);
 #pragma omp simd
     for (int i = 0; i < n * d; i++) out[i] = residual[i] + y[i];
 }
@@ -196,9 +199,9 @@ static void add_residual(const Pass *p, const Doc *doc, int layer, real *restric
 static const real *residual_backward(const Pass *p, const Doc *doc, int layer, const real *grad,
                                      real *to, int r0, int n) {
     const int d = p->m->conf.d;
-    if (p->dropout <= 0) return grad;
+    if (!drops(p, DROPOUT_FFN)) return grad;
     memcpy(to, grad, (size_t)(n * d) * sizeof *to);
-    drop(p, doc, SITE_FEED_FORWARD, layer, to, r0, n, d);
+    drop(p, doc, DROPOUT_FFN, layer, to, r0, n, d);
     return to;
 }
 
@@ -269,11 +272,11 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
     c.Y = output_of(m, doc, segment);
     if (c.trace) c.trace->digest = 0;
     const real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : x;
-    if (p->dropout <= 0) c.base = residual; /* dropout comes between */
+    if (!drops(p, DROPOUT_ATTENTION)) c.base = residual; /* dropout comes between */
     run_mechanism(m, m->mech->forward, &c);
     FOR_TILES (r0, n, c.base ? 0 : doc->N) {
         real *y = rows(c.Y, r0, d);
-        drop(p, doc, SITE_ATTENTION, layer, y, r0, n, d);
+        drop(p, doc, DROPOUT_ATTENTION, layer, y, r0, n, d);
         vec_add(y, residual + (size_t)r0 * (size_t)d, y, n * d);
     }
 }
@@ -329,9 +332,9 @@ static void attention_backward(const Pass *p, Doc *doc, EncoderScratch *t, int s
     c.X = convolve(p, doc, t, layer, x);
     c.dY = doc->grad;
     c.dX = t->dx;
-    if (p->dropout > 0) {
+    if (drops(p, DROPOUT_ATTENTION)) {
         c.dY = memcpy(t->dy, doc->grad, (size_t)(N * d) * sizeof *t->dy);
-        drop(p, doc, SITE_ATTENTION, layer, t->dy, 0, N, d);
+        drop(p, doc, DROPOUT_ATTENTION, layer, t->dy, 0, N, d);
     }
     run_mechanism(m, m->mech->backward, &c);
     convolve_backward(p, doc, t, layer, x, dw);

@@ -356,7 +356,7 @@ void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey k
     REQUIRE(e->train && B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
     Run r = {.e = e, .samples = samples, .out = out, .traces = traces, .key = key, .scale = scale};
     r.smoothing = e->smoothing;
-    r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, e->m->conf.dropout};
+    r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, true};
     sort_samples(e, samples, B);
     r.lanes = deal(e, samples, B);
     const size_t total = e->m->params.total;
@@ -381,7 +381,7 @@ static void running_stats(Engine *e) {
 
 static Run evaluation(Engine *e, const Sample *samples, const Outcome *out, AttnTrace *traces) {
     Run r = {.e = e, .samples = samples, .out = out, .traces = traces};
-    r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, 0};
+    r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, false};
     if (e->m->conf.norm == NORM_BATCH) running_stats(e);
     return r;
 }

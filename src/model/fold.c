@@ -6,7 +6,8 @@
 enum { ROWS = 256, COLUMNS = 16, TABLES = 4 };
 
 bool fold_applies(const Model *m) {
-    return m->conf.d < m->conf.d_emb && m->conf.positions != POS_SINUSOIDAL && m->conf.dropout <= 0;
+    return m->conf.d < m->conf.d_emb && m->conf.positions != POS_SINUSOIDAL &&
+           model_dropout(m, DROPOUT_EMBED) <= 0;
 }
 
 void fold_layout(Fold *f, Arena *a, const Model *m) {

@@ -29,6 +29,12 @@ const ConfigKey model_keys[] = {
      "from tokens to one vector"},
     {"dropout", KEY_REAL, AT(dropout), "0", 0, 0.95, NULL,
      "probability, after embedding and sublayers"},
+    {"dropout_embed", KEY_REAL, AT(dropout_at[DROPOUT_EMBED]), "-1", -1, 0.95, NULL,
+     "probability after the embedding; -1: model.dropout"},
+    {"dropout_attention", KEY_REAL, AT(dropout_at[DROPOUT_ATTENTION]), "-1", -1, 0.95, NULL,
+     "probability after attention layers; -1: model.dropout"},
+    {"dropout_ffn", KEY_REAL, AT(dropout_at[DROPOUT_FFN]), "-1", -1, 0.95, NULL,
+     "probability after feed-forward layers; -1: model.dropout"},
     {0},
 };
 
@@ -86,6 +92,19 @@ static bool check_positions(const Model *m, const char *where, Err *err) {
                    m->conf.max_length, width);
 }
 
+static bool check_dropout(const Model *m, const char *where, Err *err) {
+    static const char *const names[DROPOUT_PLACES] = {"embed", "attention", "ffn"};
+    for (int i = 0; i < DROPOUT_PLACES; i++) {
+        const double p = m->conf.dropout_at[i];
+        if (p < 0 && p != -1)
+            return err_set(err, EX_CONFIG,
+                           "%s: key 'model.dropout_%s' must be a number from 0 to 0.95, or -1 for "
+                           "what model.dropout is, got %g",
+                           where, names[i], p);
+    }
+    return true;
+}
+
 static bool configure(Model *m, const cJSON *json, const char *where, Err *err) {
     ModelConf *c = &m->conf;
     if (!schema_read(c, model_keys, json, where, "model", "attention", err)) return false;
@@ -98,7 +117,7 @@ static bool configure(Model *m, const cJSON *json, const char *where, Err *err) 
     if (c->conv && c->conv % 2 == 0)
         return err_set(err, EX_CONFIG, "%s: key 'model.conv' must be odd, or 0 for none, got %d",
                        where, c->conv);
-    if (!check_positions(m, where, err)) return false;
+    if (!check_positions(m, where, err) || !check_dropout(m, where, err)) return false;
     const cJSON *attention = cJSON_GetObjectItemCaseSensitive(json, "attention");
     if (attention && !cJSON_IsObject(attention))
         return err_set(err, EX_CONFIG, "%s: key 'model.attention' must be an object", where);
@@ -274,6 +293,11 @@ void model_close(Model *m) {
 }
 
 /* ---- sizes ---- */
+
+double model_dropout(const Model *m, DropoutPlace place) {
+    const double own = m->conf.dropout_at[place];
+    return own < 0 ? m->conf.dropout : own;
+}
 
 /* Batch norm has a whole batch's activations in memory. Of narrow rows q, k and v are made again
  * sooner than fetched from there (6 % of a step of width 32 is gained, 0 of 64, 7 lost of 128); to

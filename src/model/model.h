@@ -19,10 +19,19 @@
 typedef enum NormKind { NORM_LAYER, NORM_SCALE, NORM_BATCH } NormKind;
 typedef enum Positions { POS_LEARNED, POS_SINUSOIDAL, POS_ROPE } Positions;
 
+/* The places of dropout, which number its masks. */
+typedef enum DropoutPlace {
+    DROPOUT_EMBED,
+    DROPOUT_ATTENTION,
+    DROPOUT_FFN,
+    DROPOUT_PLACES
+} DropoutPlace;
+
 typedef struct ModelConf {
     int depth, heads, d, d_ff, d_emb, max_length, norm, positions, pooling, conv;
     bool pre_norm;
     double dropout;
+    double dropout_at[DROPOUT_PLACES]; /* less than 0: as dropout */
 } ModelConf;
 extern const ConfigKey model_keys[];
 
@@ -76,6 +85,9 @@ void model_write(const Model *m, cJSON *json);
 void model_complete(cJSON *config);
 /* Every key with type, default and help, all mechanisms' included. */
 void model_help(FILE *f);
+
+/* The probability there, in training. */
+double model_dropout(const Model *m, DropoutPlace place);
 
 /* Whether the products of a document's sublayers are kept for the backward pass, which else makes
  * them again. */

@@ -201,7 +201,7 @@ static void time_parts(BenchResult *r, Bench *b) {
     const Engine *e = &b->engine;
     const int threads = lanes_threads(), lanes = threads < e->lanes ? threads : e->lanes;
     Parts p = {.b = b, .lane = mem_alloc((size_t)lanes, sizeof *p.lane)};
-    p.pass = (Pass){m, e->w, e->wt, e->stats, &e->fold, m->conf.dropout};
+    p.pass = (Pass){m, e->w, e->wt, e->stats, &e->fold, true};
     lanes_sum(&b->engine.pool, lanes, parts_lane, &p, b->grads, 0, m->params.total);
     const LaneParts sum = mean_parts(&p, lanes);
     mem_free(p.lane);

@@ -118,6 +118,7 @@ static void draw_sizes(TinyConf *c, Draws *d) {
     if (c->d > 3 && draw_int(d, 0, 1))
         c->conv = taps; /* of three features layer norm is too steep */
     c->smoothing = draw_int(d, 0, 2) ? 0 : 0.2;
+    c->dropout_at[draw_int(d, 0, DROPOUT_PLACES - 1)] = draw_int(d, -1, 1) * 0.25;
 }
 
 /* Norms x pre/post x one document or two x mean/cls x positions: 72 models, twice with the variants

@@ -288,6 +288,56 @@ static void nan_reaches_the_loss(void **state) {
         }
 }
 
+/* ---- dropout ---- */
+
+static void set_zero(Tiny *t, const char *name) {
+    const Param *p = params_find(&t->m.params, name);
+    memset(t->w + p->at, 0, p->n * sizeof *t->w);
+}
+
+/* The loss with these parameters 0. */
+static double loss_with(TinyConf conf, const char *const zero[2]) {
+    Tiny t;
+    tiny_open(&t, conf, draws_open("places", 1));
+    for (int i = 0; i < 2; i++) set_zero(&t, zero[i]);
+    Engine e = open_engine(&t, 3, true);
+    tiny_step(&t, &e, 1);
+    const double loss = tiny_loss(&t);
+    engine_close(&e);
+    tiny_close(&t);
+    return loss;
+}
+
+/* Dropout of a place changes nothing where all that it could drop is 0, and something elsewhere. */
+static void dropout_has_its_place(void **state) {
+    static const char *const zero[DROPOUT_PLACES][2] = {
+        {"tok.weight", "pos.weight"},
+        {"blocks.0.attn.o.weight", "blocks.0.attn.o.bias"},
+        {"blocks.0.fc2.weight", "blocks.0.fc2.bias"},
+    };
+    (void)state;
+    for (int i = 0; i < DROPOUT_PLACES * DROPOUT_PLACES; i++) {
+        const int place = i / DROPOUT_PLACES, other = i % DROPOUT_PLACES;
+        TinyConf conf = {.B = 4, .norm = norms[other]};
+        const double none = loss_with(conf, zero[other]);
+        conf.dropout_at[place] = 0.5;
+        assert_true((loss_with(conf, zero[other]) == none) == (place == other));
+    }
+}
+
+/* What one place is not told, model.dropout is. */
+static void dropout_of_places_is_dropout(void **state) {
+    static const char *const norm[2] = {"last.bias", "last.bias"};
+    TinyConf all = {.B = 4, .d_emb = 7, .dropout = 0.3}, each = {.B = 4, .d_emb = 7}, none = each,
+             not = all;
+    (void)state;
+    for (int i = 0; i < DROPOUT_PLACES; i++) each.dropout_at[i] = 0.3, not .dropout_at[i] = -1;
+    const double with = loss_with(all, norm), without = loss_with(none, norm);
+    assert_true(with != without);
+    assert_true(loss_with(each, norm) == with);
+    assert_true(loss_with(not, norm) == without);
+}
+
 /* ---- evaluation ---- */
 
 /* Without dropout and batch norm, evaluation is the training step's forward pass. */
@@ -363,6 +413,8 @@ int main(void) {
         cmocka_unit_test(full_equals_naive),
         cmocka_unit_test(cast_of_whole_clusters_is_full),
         cmocka_unit_test(nan_reaches_the_loss),
+        cmocka_unit_test(dropout_has_its_place),
+        cmocka_unit_test(dropout_of_places_is_dropout),
         cmocka_unit_test(evaluation_is_the_forward_pass),
         cmocka_unit_test(evaluation_has_labels_as_they_are),
     };
