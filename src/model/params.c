@@ -101,7 +101,7 @@ bool params_read(const Params *p, real *w, const StFile *f, Err *err) {
 
 const StTensor *params_tensor(const StFile *f, const char *name) {
     char averaged[96];
-    snprintf(averaged, sizeof averaged, "state.ema.%s", name);
+    snprintf(averaged, sizeof averaged, PARAMS_AVERAGE "%s", name);
     const StTensor *t = st_find(f, averaged);
     return t ? t : st_find(f, name);
 }

@@ -45,11 +45,13 @@ void params_transpose(const Params *p, real *wt, const real *w);
  * is an error that names it. */
 bool params_read(const Params *p, real *w, const StFile *f, Err *err);
 /* The tensor that trained weights have of a parameter; NULL: none. That is of averaged weights,
- * state.ema.NAME, where the file has these, else NAME. */
+ * PARAMS_AVERAGE before its name, where the file has these, else NAME. */
+#define PARAMS_AVERAGE "state.ema."
 const StTensor *params_tensor(const StFile *f, const char *name);
 
-/* Reads what params_tensor names, but tensors that are no parameter are passed over, and draws
- * (PARAM_DRAWN) that the file lacks in that shape are made as params_init would. */
+/* For evaluation, and to begin from: reads what params_tensor names; tensors that are no parameter
+ * are passed over, and draws (PARAM_DRAWN) that the file lacks in that shape are made as params_init
+ * would. */
 bool params_take(const Params *p, real *w, const StFile *f, uint64_t seed, Err *err);
 /* Whether the file lacks such a draw. */
 bool params_lacks_draw(const Param *p, const StFile *f);

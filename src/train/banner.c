@@ -59,13 +59,13 @@ void banner_parameters(const Config *c) {
 
 /* Gradient sums of lanes are planned for all lanes, but only about threads + log2 lanes of them
  * live at a time; a best state waits in memory only where it cannot be written, and its moments are
- * read by no test. */
+ * read by no test, nor are weights that have averages. */
 static double untouched(const Config *c) {
     const int most = c->train.lanes < c->train.batch ? c->train.lanes : c->train.batch;
     int live = lanes_threads();
     for (int n = most; n > 1; n = (n + 1) / 2) live++;
     const double spare = most > live ? most - live : 0;
-    return (spare + 2) * (double)c->model.params.total * sizeof(real);
+    return (spare + 2 + (c->train.ema > 0)) * (double)c->model.params.total * sizeof(real);
 }
 
 void banner_model(const Config *c) {
@@ -80,7 +80,8 @@ void banner_memory(const Config *c, size_t planned) {
     log_info("memory   %s planned, about %s touched, data apart; a checkpoint %s",
              format_bytes(all, sizeof all, (double)planned),
              format_bytes(live, sizeof live, (double)planned - untouched(c)),
-             format_bytes(checkpoint, sizeof checkpoint, (double)state_bytes(&c->model.params)));
+             format_bytes(checkpoint, sizeof checkpoint,
+                          (double)state_bytes(&c->model.params, c->train.ema > 0)));
 }
 
 static void print_lengths(const Loader *f) {

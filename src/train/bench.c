@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/peak.h"
 #include "model/engine.h"
+#include "optim/average.h"
 
 enum { MOST_STEPS = 4096, PART_REPEATS = 3 };
 
@@ -15,7 +16,7 @@ typedef struct Bench {
     const Model *m;
     Engine engine;
     Arena memory;
-    real *w, *grads;
+    real *w, *grads, *ema; /* ema NULL: without train.ema */
     Adamw adamw;
     Sample *samples;
     int *ids, *masked; /* masked: its ids with some of them masked, in masked training */
@@ -28,6 +29,7 @@ static void layout(Bench *b, Arena *a) {
     const size_t total = b->m->params.total, B = (size_t)b->c->train.batch;
     b->w = arena_reals(a, total);
     b->grads = arena_reals(a, total);
+    b->ema = b->c->train.ema > 0 ? arena_reals(a, total) : NULL;
     adamw_layout(&b->adamw, a, &b->m->params);
     b->samples = arena_take(a, B, sizeof *b->samples);
     b->ids = arena_ints(a, B * (size_t)(b->m->task.per_example * b->m->conf.max_length));
@@ -95,6 +97,7 @@ static void update(Bench *b, int64_t s) {
     double norm = adamw_grad_norm(&b->adamw, b->grads);
     adamw_update(&b->adamw, &t->adamw, b->w, b->grads, 1e-5, clip_factor(norm, t->clip), s);
     engine_commit(&b->engine, b->w);
+    if (b->ema) average_update(&b->m->params, b->ema, b->w, t->ema);
     engine_weights(&b->engine, b->w);
 }
 

@@ -79,6 +79,9 @@ static const ConfigKey train_keys[] = {
      "largest norm of the gradients; 0: no clipping"},
     {"label_smoothing", KEY_REAL, AT(label_smoothing), "0", 0, 0.999999, NULL,
      "share of a training label's mass that lies evenly on all classes; 0: none"},
+    {"ema", KEY_REAL, AT(ema), "0", 0, 0.9999999, NULL,
+     "decay of averaged weights, which are what is validated, tested and used later; in update t "
+     "min(ema, (1 + t) / (10 + t)); 0: none"},
     {"seed", KEY_INT, AT(seed), "1", 0, 2147483647, NULL,
      "of initial weights, data order, augmentation, masks and dropout", .flags = KEY_INCIDENTAL},
     {"init", KEY_TEXT, AT(init), "\"\"", 0, 0, NULL,

@@ -27,7 +27,9 @@ static bool write_state(Keeper *k, const State *s, const char *path, Err *err) {
 
 /* ---- the best ---- */
 
-void keep_layout(Keeper *k, Arena *a, const Params *params) { state_layout(&k->best, a, params); }
+void keep_layout(Keeper *k, Arena *a, const Params *params, bool averages) {
+    state_layout(&k->best, a, params, averages);
+}
 
 /* The state names its best only once that is on the disk. */
 static bool write_best(Keeper *k, const State *best, Err *err) {
@@ -46,6 +48,8 @@ static void copy_best(Keeper *k, const State *from) {
     const size_t bytes = from->params->total * sizeof *from->w;
     *to = *from;
     to->w = memcpy(own.w, from->w, bytes);
+    to->ema = own.ema;
+    if (to->ema) memcpy(to->ema, from->ema, bytes);
     to->adamw = own.adamw;
     memcpy(to->adamw.m, from->adamw.m, bytes);
     memcpy(to->adamw.v, from->adamw.v, bytes);

@@ -21,7 +21,7 @@ typedef struct Keeper {
 } Keeper;
 
 /* Memory of the best, touched only when it is needed. */
-void keep_layout(Keeper *k, Arena *a, const Params *params);
+void keep_layout(Keeper *k, Arena *a, const Params *params, bool averages);
 
 /* Sets when the first save by the clock is due. */
 void keep_begin(Keeper *k);

@@ -26,18 +26,30 @@ static const struct {
 };
 enum { SMALL = sizeof small / sizeof *small };
 
-void state_layout(State *s, Arena *a, const Params *params) {
+void state_layout(State *s, Arena *a, const Params *params, bool averages) {
     s->params = params;
     s->guard = guard_unused;
     s->w = arena_reals(a, params->total);
+    s->ema = averages ? arena_reals(a, params->total) : NULL;
     adamw_layout(&s->adamw, a, params);
 }
 
-size_t state_bytes(const Params *params) { return 3 * params->total * sizeof(real); }
+void state_begin_averages(State *s) {
+    if (s->ema) memcpy(s->ema, s->w, s->params->total * sizeof *s->w);
+}
 
-size_t state_file_bytes(const Params *params) {
+real *state_weights(const State *s) { return s->ema ? s->ema : s->w; }
+
+static size_t vectors(bool averages) { return averages ? 4 : 3; }
+
+size_t state_bytes(const Params *params, bool averages) {
+    return vectors(averages) * params->total * sizeof(real);
+}
+
+size_t state_file_bytes(const Params *params, bool averages) {
     enum { TENSOR = 256, META = 1 << 14 }; /* of the header */
-    return state_bytes(params) + (3 * (size_t)params->count + SMALL) * TENSOR + META;
+    return state_bytes(params, averages) +
+           (vectors(averages) * (size_t)params->count + SMALL) * TENSOR + META;
 }
 
 static int small_tensors(const State *s, StTensor *t) {
@@ -53,12 +65,13 @@ static int small_tensors(const State *s, StTensor *t) {
 
 bool state_save(const State *s, const cJSON *config, const char *path, Err *err) {
     const Params *p = s->params;
-    const size_t most = 3 * (size_t)p->count + SMALL;
+    const size_t most = vectors(s->ema) * (size_t)p->count + SMALL;
     StTensor *t = mem_alloc(most, sizeof *t);
     char(*names)[96] = mem_alloc(most, sizeof *names);
     int n = params_tensors(p, s->w, "", 0, t, names);
     n += params_tensors(p, s->adamw.m, "state.m.", PARAM_TRAINED, t + n, names + n);
     n += params_tensors(p, s->adamw.v, "state.v.", PARAM_TRAINED, t + n, names + n);
+    if (s->ema) n += params_tensors(p, s->ema, PARAMS_AVERAGE, 0, t + n, names + n);
     n += small_tensors(s, t + n);
     char *text = cJSON_PrintUnformatted(config);
     StMeta meta[2 + IDENTITY_PARTS] = {{"format", FORMAT}, {"config", text}};
@@ -70,14 +83,14 @@ bool state_save(const State *s, const cJSON *config, const char *path, Err *err)
     return ok;
 }
 
-/* The moments of trained parameters, of the very type that they were saved in. */
-static bool read_moments(const Params *p, real *out, const char *prefix, const StFile *f,
-                         Err *err) {
+/* Moments or averages of parameters with these flags, of the very type that they were saved in. */
+static bool read_vector(const Params *p, real *out, const char *prefix, unsigned flags,
+                        const StFile *f, Err *err) {
     const Dtype dtype = sizeof(real) == 8 ? DT_F64 : DT_F32;
     for (int i = 0; i < p->count; i++) {
         const Param *q = &p->list[i];
         char name[96];
-        if (!(q->flags & PARAM_TRAINED)) continue;
+        if ((q->flags & flags) != flags) continue;
         snprintf(name, sizeof name, "%s%s", prefix, q->name);
         if (!st_want(f, name, dtype, q->ndim, q->shape, err)) return false;
         if (!st_reals(f, name, out + q->at, q->n, err)) return false;
@@ -93,7 +106,7 @@ static bool is_sound(const State *s) {
 
 /* What may be missing could be there under a damaged name: no tensor is left over. */
 static bool check_count(const State *s, const StFile *f, Err *err) {
-    int n = s->params->count;
+    int n = (s->ema ? 2 : 1) * s->params->count;
     for (int i = 0; i < s->params->count; i++)
         if (s->params->list[i].flags & PARAM_TRAINED) n += 2;
     for (int i = 0; i < SMALL; i++) n += st_find(f, small[i].name) != NULL;
@@ -164,13 +177,25 @@ bool state_update(const StFile *f, int64_t *update, Err *err) {
     return t != NULL;
 }
 
+static bool read_averages(const State *s, const StFile *f, Err *err) {
+    return !s->ema || read_vector(s->params, s->ema, PARAMS_AVERAGE, 0, f, err);
+}
+
+bool state_read_weights(const State *s, const StFile *f, Err *err) {
+    return s->ema ? read_averages(s, f, err) : params_read(s->params, s->w, f, err);
+}
+
+static bool read_vectors(const State *s, const StFile *f, Err *err) {
+    return read_vector(s->params, s->adamw.m, "state.m.", PARAM_TRAINED, f, err) &&
+           read_vector(s->params, s->adamw.v, "state.v.", PARAM_TRAINED, f, err) &&
+           read_averages(s, f, err);
+}
+
 bool state_load(State *s, const cJSON *config, const char *path, Err *err) {
     StFile f;
     if (!st_open(&f, path, err)) return false;
     bool ok = state_check(&f, err) && params_read(s->params, s->w, &f, err) &&
-              check_config(&f, config, err) &&
-              read_moments(s->params, s->adamw.m, "state.m.", &f, err) &&
-              read_moments(s->params, s->adamw.v, "state.v.", &f, err) && read_small(s, &f, err) &&
+              check_config(&f, config, err) && read_vectors(s, &f, err) && read_small(s, &f, err) &&
               check_count(s, &f, err);
     if (ok) identity_read(&s->identity, &f);
     st_close(&f);

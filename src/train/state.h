@@ -2,6 +2,7 @@
  * every parameter by its name, and
  *
  *   state.m.<parameter>, state.v.<parameter>   AdamW's moments of what trains
+ *   state.ema.<parameter>   with train.ema: the averages of all parameters, with which is validated
  *   state.update       I64 [1]  updates made
  *   state.evaluated    I64 [1]  the last update whose validation is complete
  *   state.best_update  I64 [1]  the update of best.safetensors, 0: none
@@ -32,7 +33,7 @@ typedef struct Tally {
 
 typedef struct State {
     const Params *params;
-    real *w;
+    real *w, *ema; /* (total) ema: averages of w; NULL without train.ema */
     Adamw adamw;
     int64_t update, evaluated, best_update;
     Score best;
@@ -41,17 +42,25 @@ typedef struct State {
     Identity identity; /* of the process that made it */
 } State;
 
-/* Of no updates yet. */
-void state_layout(State *s, Arena *a, const Params *params);
+/* Of no updates yet; `averages`: with train.ema. */
+void state_layout(State *s, Arena *a, const Params *params, bool averages);
+
+/* The averages begin as a copy of the weights. */
+void state_begin_averages(State *s);
+/* The weights to evaluate with: the averages, where there are any. */
+real *state_weights(const State *s);
 
 /* Bytes of a checkpoint's tensors; and of the file, at most. */
-size_t state_bytes(const Params *params);
-size_t state_file_bytes(const Params *params);
+size_t state_bytes(const Params *params, bool averages);
+size_t state_file_bytes(const Params *params, bool averages);
 
 bool state_save(const State *s, const cJSON *config, const char *path, Err *err);
 
 /* Whether a file is a whole checkpoint of this version (EX_DATAERR). Reads every byte. */
 bool state_check(const StFile *f, Err *err);
+
+/* Into the same: of another checkpoint of the run, the weights to evaluate with (EX_DATAERR). */
+bool state_read_weights(const State *s, const StFile *f, Err *err);
 
 /* The update that a checkpoint is of (EX_DATAERR). */
 bool state_update(const StFile *f, int64_t *update, Err *err);

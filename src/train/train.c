@@ -156,8 +156,11 @@ static bool validate(Trainer *t, Err *err) {
     const double start = clock_seconds();
     char loss[64];
     Score score;
-    if (!evaluate(&score, &t->engine, &t->loader, SPLIT_VAL, "validating", NULL, err))
-        return not_validated(t, err);
+    engine_weights(&t->engine, state_weights(s));
+    const bool finite =
+        evaluate(&score, &t->engine, &t->loader, SPLIT_VAL, "validating", NULL, err);
+    engine_weights(&t->engine, s->w);
+    if (!finite) return not_validated(t, err);
     if (!verify_wait(&t->verify, err)) return false;
     meter_validation(&t->meter, s->update, &score, count, clock_seconds() - start);
     s->evaluated = s->update;
@@ -183,7 +186,7 @@ static bool read_best(Trainer *t, int64_t *update, Err *err) {
     if (t->keep.best_waits) return true;
     if (!st_open(&f, t->dir.best, err)) return false;
     bool ok = st_check_crc(&f, err) && state_update(&f, update, err) &&
-              params_read(t->state.params, t->keep.best.w, &f, err);
+              state_read_weights(&t->keep.best, &f, err);
     st_close(&f);
     return ok;
 }
@@ -225,6 +228,7 @@ static bool test(Trainer *t, Err *err) {
     const State *s = &t->state;
     Score score;
     int64_t best = keep_best_so_far(&t->keep, &score);
+    engine_weights(&t->engine, state_weights(s));
     if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing last", NULL, err))
         return not_tested(t, "last", s->update, err);
     if (!verify_wait(&t->verify, err)) return false;
@@ -232,7 +236,7 @@ static bool test(Trainer *t, Err *err) {
     if (best == 0) return true;
     if (best != s->update) {
         if (!read_best(t, &best, err)) return false;
-        engine_weights(&t->engine, t->keep.best.w);
+        engine_weights(&t->engine, state_weights(&t->keep.best));
         if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing best", NULL, err))
             return not_tested(t, "best", best, err);
     }
@@ -295,9 +299,10 @@ static bool work(Trainer *t, TrainEnd *end, Err *err) {
 static void layout(Trainer *t) {
     Arena *a = &t->memory;
     const Params *p = &t->c->model.params;
-    state_layout(&t->state, a, p);
+    const bool averages = t->c->train.ema > 0;
+    state_layout(&t->state, a, p, averages);
     t->grads = arena_reals(a, p->total);
-    keep_layout(&t->keep, a, p);
+    keep_layout(&t->keep, a, p, averages);
     loader_layout(&t->loader, a);
 }
 
@@ -311,7 +316,7 @@ static bool plan_memory(Trainer *t, Err *err) {
     banner_memory(t->c,
                   t->memory.used + engine_bytes(&t->c->model, conf->batch, conf->lanes, true));
     t->memory = (Arena){0};
-    return mem_fits(state_bytes(p) + p->total * sizeof(real), err);
+    return mem_fits(state_bytes(p, conf->ema > 0) + p->total * sizeof(real), err);
 }
 
 static bool open_memory(Trainer *t, Err *err) {
@@ -340,6 +345,7 @@ static bool open_state(Trainer *t, Err *err) {
     if (!t->goes_on) {
         identity_here(&s->identity, &t->loader);
         params_init(s->params, s->w, (uint64_t)t->c->train.seed);
+        state_begin_averages(s);
         log_info("run      %s, from the start", t->dir.dir);
         origin_tell(&t->origin);
         return origin_take(&t->origin, s->w, err);
@@ -415,7 +421,8 @@ static bool open_room(Trainer *t, Err *err) {
     enum { LINE = 320, MOST_LINES = 100000 };
     int64_t lines = t->end / t->c->train.log_every + 3 * (t->end / t->every);
     if (lines > MOST_LINES) lines = MOST_LINES;
-    return rundir_take_room(&t->dir, state_file_bytes(&t->c->model.params), (size_t)lines * LINE,
+    const size_t checkpoint = state_file_bytes(&t->c->model.params, t->c->train.ema > 0);
+    return rundir_take_room(&t->dir, checkpoint, (size_t)lines * LINE,
                             t->c->train.nan == GUARD_ROLLBACK, err);
 }
 

@@ -139,6 +139,7 @@ static bool open_engine(Trained *t, const StFile *f, Err *err) {
     layout(t);
     for (int i = 0; i < c->model.params.count; i++)
         t->drawn += params_lacks_draw(&c->model.params.list[i], f);
+    t->averaged = st_find(f, PARAMS_AVERAGE "tok.weight") != NULL;
     if (!params_take(&c->model.params, t->w, f, (uint64_t)c->train.seed, err) ||
         !engine_open(&t->engine, &c->model, c->train.batch, c->train.lanes, false, err))
         return false;
@@ -209,7 +210,8 @@ void trained_print(FILE *f, const Trained *t) {
     char list[768];
     const Config *c = &t->config;
     const ModelConf *k = &c->model.conf;
-    text_print(f, "weights  %s, update %lld\n", t->from.path, (long long)t->from.update);
+    text_print(f, "weights  %s, update %lld%s\n", t->from.path, (long long)t->from.update,
+               t->averaged ? ", averages over updates" : "");
     fprintf(f, "model    depth %d, %d heads, width %d, %s attention", k->depth, k->heads, k->d,
             c->model.mech->name);
     const char *between = ":\n         ";

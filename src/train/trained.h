@@ -20,6 +20,7 @@ typedef struct TrainedRequest {
 typedef struct Trained {
     Config config; /* overrides applied */
     Source from;   /* its run's config is what was trained */
+    bool averaged; /* they are its averages: train.ema */
     int drawn;     /* parameters that they lack, random draws */
     int split;
     Loader loader; /* of that split alone; its batch.out has classes' logits too */

@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "model/finite.h"
+#include "optim/average.h"
 #include "train/stop.h"
 
 /* ---- gradients ---- */
@@ -110,6 +111,7 @@ void update_commit(const Update *u) {
     adamw_update(&s->adamw, &u->conf->adamw, s->w, u->grads, u->lr,
                  clip_factor(u->norm, u->conf->clip), adamw_step(u));
     engine_commit(u->engine, s->w);
+    if (s->ema) average_update(s->params, s->ema, s->w, average_decay(u->conf->ema, adamw_step(u)));
     engine_weights(u->engine, s->w);
     s->update++;
     s->guard.in_a_row = 0;

@@ -1,5 +1,6 @@
 /* An update of training, in steps: the gradients of all its micro-batches, then what they make of
- * weights, moments and running statistics. Until update_commit, none of these is touched. */
+ * weights, moments, running statistics and averages. Until update_commit, none of these is touched.
+ */
 #ifndef TRAIN_UPDATE_H
 #define TRAIN_UPDATE_H
 

@@ -46,3 +46,46 @@ sed -i -E '/"dropout_(embed|attention|ffn)"/d' "$tmp/everywhere/config.json"
 "$bin/cast_report" "$tmp/everywhere" "$tmp/ffn" --format csv >"$tmp/csv" 2>&1
 check "and is reported with the defaults" grep -qE '^task,.*dropout_ffn' "$tmp/csv"
 check "in its row" bash -c "grep -q ',-1,' '$tmp/csv' && grep -q ',0.2,' '$tmp/csv'"
+
+# ---- averaged weights ----
+
+# The bytes of all tensors whose names match.
+tensors() { # tensors FILE PATTERN
+    local header at name from to
+    header=$((8 + $(od -An -tu8 -N8 "$1")))
+    head -c $header "$1" | tail -c +9 | grep -oE "\"$2\":\{\"dtype\"[^}]*\}" |
+        sed -E 's/^"([^"]*)":.*"data_offsets":\[([0-9]+),([0-9]+)\].*/\1 \2 \3/' | sort |
+        while read -r name from to; do
+            echo "$name"
+            tail -c +$((header + from + 1)) "$1" | head -c $((to - from)) | sha256sum
+        done
+}
+trained='([a-rt-z]|state\.[mv])[^"]*' averaged='state\.ema\.[^"]*'
+expect 78 "'train.ema' must be a number from 0 to 0.9999999" "a decay that never forgets" \
+    "${train[@]}" train.ema=1 --out "$tmp/none"
+for norm in layer batch; do
+    expect 0 'last.safetensors' "a run without averages, $norm norm" "${train[@]}" model.norm=$norm --out "$tmp/without-$norm"
+    expect 0 'last.safetensors' "a run with averages, $norm norm" \
+        "${train[@]}" model.norm=$norm train.ema=0.7 --out "$tmp/ema-$norm"
+    check "trains the same weights" diff <(tensors "$tmp/without-$norm/last.safetensors" "$trained") \
+        <(tensors "$tmp/ema-$norm/last.safetensors" "$trained")
+    check "and the same losses" diff <(values "$tmp/without-$norm" train loss) <(values "$tmp/ema-$norm" train loss)
+    check "validates others" bash -c "! diff -q <(echo '$(values "$tmp/without-$norm" val loss)') <(echo '$(values "$tmp/ema-$norm" val loss)')"
+    for which in --last ''; do
+        # shellcheck disable=SC2086 # no word, or one
+        expect 0 '^as cast_train measured it$' "cast_eval takes them too" "$bin/cast_eval" "$tmp/ema-$norm" $which
+        check "and says so" grep -qE '^weights .*, averages over updates$' "$tmp/out"
+    done
+done
+check "as many averages as parameters" test "$(tensors "$tmp/ema-batch/best.safetensors" "$averaged" | wc -l)" = \
+    "$(tensors "$tmp/ema-batch/best.safetensors" '[a-rt-z][^"]*' | wc -l)"
+check "none without train.ema" test -z "$(tensors "$tmp/without-batch/best.safetensors" "$averaged")"
+expect 78 'another config: train.ema \(0.7, now 0.8\)' "another decay is another run" \
+    "${train[@]}" model.norm=batch train.ema=0.8 --out "$tmp/ema-batch"
+wild=("${train[@]}" train.ema=0.7 train.steps=60 train.lr=1 train.weight_decay=4 train.nan=rollback)
+[ "${CAST_MODE:-}" != double ] || wild+=(train.steps=400 train.eval_every=50)
+expect 0 'Back to update' "a run that goes back" "${wild[@]}" --out "$tmp/wild"
+for ((i = 3; i < 60; i += 5)); do "${wild[@]}" --out "$tmp/wild-pieces" --stop-at $i >/dev/null 2>&1; done
+expect 0 'last.safetensors' "and one in pieces" "${wild[@]}" --threads 2 --out "$tmp/wild-pieces"
+check "have the same averages" diff <(tensors "$tmp/wild/last.safetensors" "$averaged") \
+    <(tensors "$tmp/wild-pieces/last.safetensors" "$averaged")

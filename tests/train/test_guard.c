@@ -1,5 +1,5 @@
-/* An update that is left out leaves weights, moments and means as they were, and AdamW counts it
- * not. */
+/* An update that is left out leaves weights, their averages, moments and means as they were, and
+ * neither AdamW nor the averages count it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/gemm.h"
+#include "optim/average.h"
 #include "train/small.h"
 #include "train/train.h"
 #include "train/update.h"
@@ -22,10 +23,11 @@ static void open_fixture(Fixture *x) {
     Err err;
     *x = (Fixture){0};
     small_data(12, 5, 5, false);
-    small_config(&x->c, "\"batch\":4,\"steps\":12,\"nan\":\"skip\",\"log_every\":100", false);
+    small_config(&x->c, "\"batch\":4,\"steps\":12,\"nan\":\"skip\",\"log_every\":100,\"ema\":0.9",
+                 false);
     for (int pass = 0; pass < 2; pass++) {
-        state_layout(&x->s, &x->a, &x->c.model.params);
-        state_layout(&x->other, &x->a, &x->c.model.params);
+        state_layout(&x->s, &x->a, &x->c.model.params, true);
+        state_layout(&x->other, &x->a, &x->c.model.params, true);
         if (pass == 0) assert_true(arena_open(&x->a, x->a.used, &err));
     }
 }
@@ -58,6 +60,7 @@ static void save(const Fixture *x, const State *s) {
 static void assert_same_numbers(const State *a, const State *b) {
     const size_t bytes = a->params->total * sizeof(real);
     assert_memory_equal(a->w, b->w, bytes);
+    assert_memory_equal(a->ema, b->ema, bytes);
     assert_memory_equal(a->adamw.m, b->adamw.m, bytes);
     assert_memory_equal(a->adamw.v, b->adamw.v, bytes);
     assert_memory_equal(&a->tally, &b->tally, sizeof a->tally);
@@ -86,6 +89,7 @@ static void update_by_hand(const Fixture *x, State *s, int64_t step) {
     Update u = {&x->c.train, &f, &e, s, grads, s->update + 1};
     assert_true(update_gradients(&u));
     adamw_update(&s->adamw, &x->c.train.adamw, s->w, grads, x->c.train.lr, 1, step);
+    average_update(s->params, s->ema, s->w, (1 + (double)step) / (10 + (double)step));
     engine_close(&e);
     loader_close(&f);
     arena_close(&a);
@@ -115,6 +119,7 @@ static void test_skip(void **state) {
     load(&x, &x.s);
     update_by_hand(&x, &x.other, 2);
     assert_memory_equal(x.s.w, x.other.w, x.s.params->total * sizeof(real));
+    assert_memory_equal(x.s.ema, x.other.ema, x.s.params->total * sizeof(real));
     assert_int_equal(x.s.update, 3);
     assert_guard(&x.s, 1, 0);
     assert_true(x.s.tally.updates == 2);

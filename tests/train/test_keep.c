@@ -104,7 +104,7 @@ static int bests(const Run *r) {
     return n;
 }
 
-#define EACH ",\"eval_every\":3"
+#define EACH ",\"eval_every\":3,\"ema\":0.3"
 
 /* Whichever write of a best fails, and however often: the end is as if none had. */
 static void test_a_best_that_failed(void **state) {

@@ -136,9 +136,9 @@ static double norm_of_update(const char *train, bool pairs, double answers, doub
     State s;
     Arena a = {0};
     open_fixture(&x, train, pairs);
-    state_layout(&s, &a, &x.c.model.params);
+    state_layout(&s, &a, &x.c.model.params, false);
     assert_true(arena_open(&a, a.used, &err));
-    state_layout(&s, &a, &x.c.model.params);
+    state_layout(&s, &a, &x.c.model.params, false);
     params_init(s.params, s.w, 1);
     real *grads = mem_alloc(s.params->total, sizeof *grads);
     assert_true(engine_open(&e, &x.c.model, x.c.train.batch, 4, true, &err));

@@ -20,9 +20,9 @@ static void open_state(Fixture *x, const char *train) {
     Err err;
     *x = (Fixture){0};
     small_config(&x->c, train, false);
-    state_layout(&x->s, &x->a, &x->c.model.params);
+    state_layout(&x->s, &x->a, &x->c.model.params, x->c.train.ema > 0);
     assert_true(arena_open(&x->a, x->a.used, &err));
-    state_layout(&x->s, &x->a, &x->c.model.params);
+    state_layout(&x->s, &x->a, &x->c.model.params, x->c.train.ema > 0);
 }
 
 static void close_state(Fixture *x) {
@@ -37,6 +37,7 @@ static void fill(Fixture *x) {
     for (int i = 0; i < p->count; i++) {
         const Param *q = &p->list[i];
         draw_normals(&d, x->s.w + q->at, q->n, 0, 1);
+        if (x->s.ema) draw_normals(&d, x->s.ema + q->at, q->n, 0, 1);
         if (!(q->flags & PARAM_TRAINED)) continue;
         draw_normals(&d, x->s.adamw.m + q->at, q->n, 0, 1);
         draw_normals(&d, x->s.adamw.v + q->at, q->n, 0, 1);
@@ -53,6 +54,7 @@ static void fill(Fixture *x) {
 static void assert_same(const State *a, const State *b) {
     const size_t bytes = a->params->total * sizeof(real);
     assert_memory_equal(a->w, b->w, bytes);
+    if (a->ema) assert_memory_equal(a->ema, b->ema, bytes);
     assert_memory_equal(a->adamw.m, b->adamw.m, bytes);
     assert_memory_equal(a->adamw.v, b->adamw.v, bytes);
     assert_true(a->update == b->update && a->evaluated == b->evaluated);
@@ -70,18 +72,23 @@ static const char *save(Fixture *x) {
     return path;
 }
 
-static void test_round_trip(void **state) {
+static void round_trip(const char *train, const char *other) {
     Fixture x, y;
     Err err;
-    (void)state;
-    open_state(&x, "");
-    open_state(&y, "\"log_every\":3"); /* which may differ */
+    open_state(&x, train);
+    open_state(&y, other);
     const char *path = save(&x);
     if (!state_load(&y.s, y.c.resolved, path, &err)) fail_msg("%s", err.text);
     assert_same(&x.s, &y.s);
     assert_memory_equal(&x.s.identity, &y.s.identity, sizeof x.s.identity);
     close_state(&x);
     close_state(&y);
+}
+
+static void test_round_trip(void **state) {
+    (void)state;
+    round_trip("", "\"log_every\":3"); /* which may differ */
+    round_trip("\"ema\":0.5", "\"ema\":0.5");
 }
 
 /* As 0.1.0 wrote it: where nothing came of numbers that were not finite, there is nothing of it. */
@@ -142,8 +149,8 @@ static void test_flipped_bits(void **state) {
     size_t size;
     int refused = 0, tried = 0;
     (void)state;
-    open_state(&x, "");
-    open_state(&y, "");
+    open_state(&x, "\"ema\":0.5");
+    open_state(&y, "\"ema\":0.5");
     unsigned char *bytes = scratch_read(save(&x), &size);
     for (size_t at = 0; at < size; at += 1 + at / 150, tried++) {
         bytes[at] ^= (unsigned char)(1 << at % 8);

@@ -59,7 +59,7 @@ typedef struct Run {
 } Run;
 
 static void layout(Run *r) {
-    state_layout(&r->s, &r->a, &r->c.model.params);
+    state_layout(&r->s, &r->a, &r->c.model.params, false);
     r->grads = arena_reals(&r->a, r->c.model.params.total);
     loader_layout(&r->f, &r->a);
 }
