@@ -21,6 +21,8 @@ static const Option options[] = {
     {"split", OPTION_WORD, AT(request.split), "SPLIT", "train, val or test [test]",
      .words = split_names},
     {"last", OPTION_FLAG, AT(request.last), NULL, "of a RUN: last.safetensors [best.safetensors]"},
+    {"average", OPTION_FLAG, AT(request.average), NULL,
+     "of a RUN: the mean of the weights that train.keep kept"},
     {"predict", OPTION_TEXT, AT(predict), "FILE",
      "also writes CSV: index (as in cast_viz),label,predicted and each class's probability"},
     {"json", OPTION_FLAG, AT(json), NULL, "prints one JSON object"},
@@ -31,8 +33,8 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_eval",
-    "usage: cast_eval RUN|CHECKPOINT [key=value ...] [--split SPLIT] [--last] [--predict FILE]\n"
-    "                 [--json] [--threads N]\n\n"
+    "usage: cast_eval RUN|CHECKPOINT [key=value ...] [--split SPLIT] [--last | --average]\n"
+    "                 [--predict FILE] [--json] [--threads N]\n\n"
     "Accuracy and loss of a trained model on a split of its data, as cast_train measures them; "
     "what is taken for what; accuracy by length. RUN is a run's directory, CHECKPOINT one of the "
     "safetensors in it, or what cast_export wrote.\n\n"
@@ -45,6 +47,11 @@ static const Program program = {
     options,
     .needs = "RUN or CHECKPOINT",
 };
+
+static bool check_options(const Options *o, Err *err) {
+    return !o->request.last || !o->request.average ||
+           err_set(err, EX_USAGE, "--last and --average exclude each other");
+}
 
 static bool eval(Options *o, Err *err) {
     Trained t;
@@ -67,6 +74,6 @@ int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST};
     Err err = {0};
     const bool ok = option_parse(&o.request.line, &o, &program, argc, argv, &err) &&
-                    eval(&o, &err) && err_check_stdout(&err);
+                    check_options(&o, &err) && eval(&o, &err) && err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

@@ -50,8 +50,8 @@ bool params_read(const Params *p, real *w, const StFile *f, Err *err);
 const StTensor *params_tensor(const StFile *f, const char *name);
 
 /* For evaluation, and to begin from: reads what params_tensor names; tensors that are no parameter
- * are passed over, and draws (PARAM_DRAWN) that the file lacks in that shape are made as params_init
- * would. */
+ * are passed over, and draws (PARAM_DRAWN) that the file lacks in that shape are made as
+ * params_init would. */
 bool params_take(const Params *p, real *w, const StFile *f, uint64_t seed, Err *err);
 /* Whether the file lacks such a draw. */
 bool params_lacks_draw(const Param *p, const StFile *f);

@@ -191,7 +191,8 @@ static void print_lengths(FILE *f, const Assessment *a) {
 /* What training measured of the same weights, where that is known. */
 static const RunLine *measured(const Trained *t) {
     const int which = t->from.which[0] == 'l' ? RUN_LAST : RUN_BEST;
-    if (!t->from.run.dir[0] || t->split != SPLIT_TEST || !trained_as_it_was(t)) return NULL;
+    if (!t->from.run.dir[0] || t->kept || t->split != SPLIT_TEST || !trained_as_it_was(t))
+        return NULL;
     const RunLine *l = &t->from.run.test[which];
     return t->from.run.tested[which] && l->step == t->from.update ? l : NULL;
 }
@@ -261,6 +262,7 @@ void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
     cJSON_AddStringToObject(o, "checkpoint", t->from.path);
     cJSON_AddStringToObject(o, "which", t->from.which);
     cJSON_AddNumberToObject(o, "step", (double)t->from.update);
+    if (t->kept) cJSON_AddNumberToObject(o, "average_of", t->kept);
     cJSON_AddStringToObject(o, "split", split_names[t->split]);
     cJSON_AddNumberToObject(o, "count", a->count);
     cJSON_AddNumberToObject(o, "accuracy", a->score.accuracy);

@@ -12,6 +12,7 @@
 #include "io/text.h"
 #include "optim/schedule.h"
 #include "train/guard.h"
+#include "train/kept.h"
 
 static const char *task_name(int i) { return task_table[i] ? task_table[i]->name : NULL; }
 
@@ -100,6 +101,9 @@ static const ConfigKey train_keys[] = {
      "updates between lines of metrics.jsonl", .flags = KEY_FREE | KEY_INCIDENTAL},
     {"save_minutes", KEY_REAL, AT(save_minutes), "5", 0.01, 1e6, NULL,
      "minutes between checkpoints, besides those at validations",
+     .flags = KEY_FREE | KEY_INCIDENTAL},
+    {"keep", KEY_INT, AT(keep), "0", 0, KEPT_MOST, NULL,
+     "checkpoints of the last validations to keep, for cast_eval --average; 0: none",
      .flags = KEY_FREE | KEY_INCIDENTAL},
     {"tensorboard", KEY_BOOL, AT(tensorboard), "false", 0, 0, NULL,
      "scalars for TensorBoard too, in the run's directory", .flags = KEY_FREE | KEY_INCIDENTAL},

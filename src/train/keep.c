@@ -116,6 +116,27 @@ bool keep_at_end(Keeper *k, Err *err) {
                    (long long)k->best.update, err->text);
 }
 
+/* ---- those of the last validations ---- */
+
+void keep_forget_later(Keeper *k) {
+    const int keep = k->c->train.keep;
+    Err err;
+    if (keep && !kept_prune(k->dir->dir, keep, k->state->update, &err)) log_warn("%s", err.text);
+}
+
+void keep_validated(Keeper *k) {
+    char path[FILE_PATH_MAX];
+    Err err;
+    if (k->c->train.keep == 0) return;
+    const bool kept = kept_path(path, k->dir->dir, k->state->update, &err) &&
+                      write_state(k, k->state, path, &err);
+    if (kept)
+        keep_forget_later(k);
+    else if (!k->gone)
+        log_warn("the state of update %lld is NOT kept: %s", (long long)k->state->update, err.text);
+    rundir_keep_room(k->dir);
+}
+
 /* ---- the one to go back to ---- */
 
 /* Whether the file is of the last validation; or later, where that had none, but not of updates
@@ -151,6 +172,7 @@ bool keep_roll_back(Keeper *k, int64_t from, Err *err) {
     if (before.best_update <= s->update) s->best = before.best, s->best_update = before.best_update;
     k->best_waits = k->best_waits && k->best.update <= s->update;
     meter_rollback(k->meter, s, from);
+    keep_forget_later(k);
     save(k, err); /* told where it fails */
     return true;
 }

@@ -1,6 +1,7 @@
-/* What a run keeps of its state on the disk (train/rundir.h): the last, the best, and with
- * train.nan=rollback that of the last validation. What cannot be written ends no run: it is told,
- * and tried again whenever the last is saved; what never could be is an error at the end. */
+/* What a run keeps of its state on the disk (train/rundir.h): the last, the best, with
+ * train.nan=rollback that of the last validation, and with train.keep those of the last few. What
+ * cannot be written ends no run: it is told, and tried again whenever the last is saved; what never
+ * could be is an error at the end. */
 #ifndef TRAIN_KEEP_H
 #define TRAIN_KEEP_H
 
@@ -36,6 +37,12 @@ bool keep_at_end(Keeper *k, Err *err);
 void keep_best(Keeper *k, const Score *score);
 /* The update of the best so far, 0 for none, and *score. */
 int64_t keep_best_so_far(const Keeper *k, Score *score);
+
+/* With train.keep: keeps the state that was just validated, and removes what is one too many when
+ * it stands. A failure is told. To be called before keep_last: what that has validated is kept. */
+void keep_validated(Keeper *k);
+/* Removes those of updates that the run, where it goes on from, is still to make. */
+void keep_forget_later(Keeper *k);
 
 /* With train.nan=rollback: sees to it at the start that there is a state to go back to (EX_IOERR,
  * EX_CANTCREAT), and keeps the one that was just validated. */

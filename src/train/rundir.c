@@ -60,9 +60,15 @@ bool rundir_give_room(RunDir *r) {
     return true;
 }
 
+/* Those kept that are still to come. */
+static int lacks_kept(const RunDir *r) {
+    const int there = r->kept ? kept_count(r->dir) : 0;
+    return there < r->kept ? r->kept - there : 0;
+}
+
 bool rundir_keep_room(RunDir *r) {
     const int wanted = 1 + !file_exists(r->last) + !file_exists(r->best) +
-                       (r->goes_back && !file_exists(r->rollback));
+                       (r->goes_back && !file_exists(r->rollback)) + lacks_kept(r);
     while (r->rooms > wanted) rundir_give_room(r);
     while (r->rooms < wanted) {
         const int fd = take(r);
@@ -72,16 +78,18 @@ bool rundir_keep_room(RunDir *r) {
     return true;
 }
 
-bool rundir_take_room(RunDir *r, size_t checkpoint, size_t metrics, bool goes_back, Err *err) {
+bool rundir_take_room(RunDir *r, size_t checkpoint, size_t metrics, bool goes_back, int kept,
+                      Err *err) {
     char one[32], more[32], left[32] = "an unknown number";
     struct statvfs fs;
     const double size = (double)checkpoint;
-    const double need = size + lacks(r->last, size) + lacks(r->best, size) +
-                        (goes_back ? lacks(r->rollback, size) : 0) +
-                        lacks(r->metrics, (double)metrics);
-    const bool known = statvfs(r->dir, &fs) == 0 && fs.f_blocks > 0;
     r->checkpoint = checkpoint;
     r->goes_back = goes_back;
+    r->kept = kept;
+    const double need = size + lacks(r->last, size) + lacks(r->best, size) +
+                        (goes_back ? lacks(r->rollback, size) : 0) + lacks_kept(r) * size +
+                        lacks(r->metrics, (double)metrics);
+    const bool known = statvfs(r->dir, &fs) == 0 && fs.f_blocks > 0;
     errno = ENOSPC;
     /* With what is kept for root, who may be the one that writes. Quotas and limits are in no
      * figures: who takes it is told. */
@@ -122,6 +130,7 @@ bool rundir_open(RunDir *r, Err *err) {
     /* Others are written at the start. */
     const char *const late[] = {r->last, r->best, r->rollback, r->spare};
     for (int i = 0; i < 4; i++) atomic_tidy(late[i]);
+    kept_tidy(r->dir);
     return true;
 }
 

@@ -10,6 +10,7 @@
  *   last.safetensors    the state to go on from (train/state.h)
  *   best.safetensors    the state that did best in validation
  *   rollback.safetensors   with train.nan=rollback: the state of the last validation
+ *   at-<update>.safetensors   with train.keep: those of the last validations (train/kept.h)
  *   lock                held by the process at work (io/lock.h) */
 #ifndef TRAIN_RUNDIR_H
 #define TRAIN_RUNDIR_H
@@ -18,8 +19,10 @@
 
 #include "io/file.h"
 #include "io/lock.h"
+#include "train/kept.h"
 
-enum { ROOM_FILES = 4 /* last, best, rollback, and a temporary of one */ };
+/* last, best, rollback, those kept and the one that takes the oldest's place, and a temporary. */
+enum { ROOM_FILES = 4 + KEPT_MOST + 1 };
 
 typedef struct RunDir {
     char dir[FILE_PATH_MAX], last[FILE_PATH_MAX], best[FILE_PATH_MAX], rollback[FILE_PATH_MAX];
@@ -29,6 +32,7 @@ typedef struct RunDir {
     int room[ROOM_FILES], rooms; /* files without names, each with the room of a checkpoint */
     size_t checkpoint;           /* bytes of one, at most */
     bool goes_back;              /* rollback.safetensors is one of them */
+    int kept;                    /* at-<update>.safetensors there will be, at most */
 } RunDir;
 
 /* Only names (EX_CANTCREAT if too long). */
@@ -45,15 +49,16 @@ bool rundir_open(RunDir *r, Err *err);
 void rundir_close(RunDir *r);
 
 /* Whether there is room for all that a run holds at once: last, best, where it
- * goes back rollback, and a temporary, of at most `checkpoint` bytes each, and so much of metrics;
- * what is there counts. EX_CANTCREAT tells
- * what is needed and what is free. Nothing is written where the file system can allocate without
+ * goes back rollback, `kept` of the last validations, and a temporary, of at most `checkpoint`
+ * bytes each, and so much of metrics; what is there counts. EX_CANTCREAT tells what is needed and
+ * what is free. Nothing is written where the file system can allocate without
  * (posix_fallocate), and nothing stays, whatever ends the process.
  *
  * The room of the checkpoints that are still to come, and of a temporary, is taken from then on: so
  * a run can be saved on a disk that others have filled. That is no promise where the file system
  * cannot allocate, or does not give room back at once, or where others are faster than the save. */
-bool rundir_take_room(RunDir *r, size_t checkpoint, size_t metrics, bool goes_back, Err *err);
+bool rundir_take_room(RunDir *r, size_t checkpoint, size_t metrics, bool goes_back, int kept,
+                      Err *err);
 /* For a save that found none: gives up that of a checkpoint; false: there is none. */
 bool rundir_give_room(RunDir *r);
 /* After each save: takes, or gives up, what the next ones will need. False and errno. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/kept.h"
 #include "train/state.h"
 
 static bool too_long(const char *place, Err *err) {
@@ -15,8 +16,28 @@ static bool name_checkpoint(Source *s, const char *which, Err *err) {
     return n < (int)sizeof s->path || too_long(s->run.dir, err);
 }
 
+bool source_list_kept(const Source *s, FileList *paths, Err *err) {
+    if (!kept_list(paths, s->run.dir, err)) return false;
+    if (paths->n) return true;
+    file_list_free(paths);
+    return err_set(err, EX_NOINPUT,
+                   "%s: has no at-<update>.safetensors to average: cast_train keeps those of the "
+                   "last validations with train.keep",
+                   s->run.dir);
+}
+
+static bool find_newest(Source *s, Err *err) {
+    FileList paths;
+    s->which = "average";
+    if (!source_list_kept(s, &paths, err)) return false;
+    snprintf(s->path, sizeof s->path, "%s", paths.name[paths.n - 1]);
+    file_list_free(&paths);
+    return true;
+}
+
 static bool find_checkpoint(Source *s, SourceWhich which, Err *err) {
     char other[FILE_PATH_MAX + 32];
+    if (which == SOURCE_AVERAGE) return find_newest(s, err);
     if (!name_checkpoint(s, which == SOURCE_LAST ? "last" : "best", err)) return false;
     if (file_exists(s->path)) return true;
     snprintf(other, sizeof other, "%s/last.safetensors", s->run.dir);
@@ -29,8 +50,9 @@ static bool find_checkpoint(Source *s, SourceWhich which, Err *err) {
 
 static bool find_file(Source *s, const char *place, SourceWhich which, Err *err) {
     s->which = "tensors";
-    if (which == SOURCE_LAST)
-        return err_set(err, EX_USAGE, "%s: is no run's directory, so --last says nothing", place);
+    if (which == SOURCE_LAST || which == SOURCE_AVERAGE)
+        return err_set(err, EX_USAGE, "%s: is no run's directory, so --%s says nothing", place,
+                       which == SOURCE_LAST ? "last" : "average");
     return snprintf(s->path, sizeof s->path, "%s", place) < (int)sizeof s->path ||
            too_long(place, err);
 }
@@ -94,3 +116,11 @@ bool source_open(Source *s, StFile *f, const char *place, SourceWhich which, Err
 }
 
 void source_close(Source *s) { run_free(&s->run); }
+
+bool source_open_kept(Source *s, StFile *f, const char *path, Err *err) {
+    snprintf(s->path, sizeof s->path, "%s", path);
+    if (!st_open(f, path, err)) return false;
+    if (open_checkpoint(s, f, err)) return true;
+    st_close(f);
+    return false;
+}

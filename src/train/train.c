@@ -170,6 +170,7 @@ static bool validate(Trainer *t, Err *err) {
              (double)s->update / (double)t->meter.per_epoch, 100 * score.accuracy,
              loss_text(loss, sizeof loss, score.loss, t->c->train.objective),
              best ? ": the best so far" : "");
+    keep_validated(&t->keep);
     if (!keep_last(&t->keep, err)) return false;
     keep_for_rollback(&t->keep);
     meter_peak(&t->meter);
@@ -421,9 +422,12 @@ static bool open_room(Trainer *t, Err *err) {
     enum { LINE = 320, MOST_LINES = 100000 };
     int64_t lines = t->end / t->c->train.log_every + 3 * (t->end / t->every);
     if (lines > MOST_LINES) lines = MOST_LINES;
+    const int64_t validations = t->end / t->every + 1;
+    const int keep = t->c->train.keep ? t->c->train.keep + 1 : 0;
     const size_t checkpoint = state_file_bytes(&t->c->model.params, t->c->train.ema > 0);
     return rundir_take_room(&t->dir, checkpoint, (size_t)lines * LINE,
-                            t->c->train.nan == GUARD_ROLLBACK, err);
+                            t->c->train.nan == GUARD_ROLLBACK,
+                            keep < validations ? keep : (int)validations, err);
 }
 
 /* A run that had more than it is asked for now would pass for one that had less. Of times as far as
@@ -475,6 +479,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     engine_weights(&t->engine, t->state.w);
     if (t->begun && (!check_length(t, err) || !describe(t, err))) return false;
     origin_close(&t->origin);
+    keep_forget_later(&t->keep);
     return keep_prepare_rollback(&t->keep, t->goes_on, err) && open_meter(t, err) &&
            work(t, end, err);
 }

@@ -6,6 +6,7 @@
 #include "io/json.h"
 #include "io/json_print.h"
 #include "io/text.h"
+#include "train/kept.h"
 #include "train/state.h"
 
 static const char *trained_mechanism(const Trained *t) {
@@ -159,12 +160,45 @@ static bool open_file(Trained *t, const StFile *f, const TrainedRequest *r, Err 
     return check_fit(t, f, err) && open_data(t, f, err) && open_engine(t, f, err);
 }
 
+/* ---- the mean of several ---- */
+
+/* t->from becomes this one, for messages. */
+static bool add_kept(Trained *t, const char *path, double *sum, Err *err) {
+    const Params *p = &t->config.model.params;
+    StFile f;
+    if (!source_open_kept(&t->from, &f, path, err)) return false;
+    const bool ok =
+        check_fit(t, &f, err) && params_take(p, t->w, &f, (uint64_t)t->config.train.seed, err);
+    st_close(&f);
+    for (size_t i = 0; i < p->total && ok; i++) sum[i] += (double)t->w[i];
+    return ok;
+}
+
+/* In double, by rising update. */
+static bool take_mean(Trained *t, Err *err) {
+    const size_t n = t->config.model.params.total;
+    FileList paths;
+    if (!source_list_kept(&t->from, &paths, err)) return false;
+    double *sum = mem_alloc(n, sizeof *sum);
+    bool ok = true;
+    for (int i = 0; i < paths.n && ok; i++) ok = add_kept(t, paths.name[i], sum, err);
+    t->kept = paths.n;
+    for (size_t i = 0; i < n; i++) t->w[i] = (real)(sum[i] / t->kept);
+    if (ok) engine_weights(&t->engine, t->w);
+    mem_free(sum);
+    file_list_free(&paths);
+    return ok;
+}
+
+static SourceWhich source_of(const TrainedRequest *r) {
+    return r->average ? SOURCE_AVERAGE : r->last ? SOURCE_LAST : SOURCE_BEST;
+}
+
 bool trained_open(Trained *t, const TrainedRequest *r, Err *err) {
     StFile f;
     *t = (Trained){.split = r->split};
-    if (!source_open(&t->from, &f, r->line.words[0], r->last ? SOURCE_LAST : SOURCE_BEST, err))
-        return false;
-    const bool ok = open_file(t, &f, r, err);
+    if (!source_open(&t->from, &f, r->line.words[0], source_of(r), err)) return false;
+    const bool ok = open_file(t, &f, r, err) && (!r->average || take_mean(t, err));
     st_close(&f);
     if (!ok) trained_close(t);
     return ok;
@@ -210,6 +244,7 @@ void trained_print(FILE *f, const Trained *t) {
     char list[768];
     const Config *c = &t->config;
     const ModelConf *k = &c->model.conf;
+    if (t->kept) fprintf(f, "average  of %d checkpoints, the last of which is\n", t->kept);
     text_print(f, "weights  %s, update %lld%s\n", t->from.path, (long long)t->from.update,
                t->averaged ? ", averages over updates" : "");
     fprintf(f, "model    depth %d, %d heads, width %d, %s attention", k->depth, k->heads, k->d,

@@ -14,12 +14,14 @@
 typedef struct TrainedRequest {
     CommandLine line; /* a run's directory, a checkpoint or exported weights, key=value ... */
     bool last;        /* of a run: last.safetensors */
+    bool average;     /* of a run: the mean of the checkpoints that train.keep kept */
     int split, batch; /* batch: examples at a time; 0: as many as in training */
 } TrainedRequest;
 
 typedef struct Trained {
     Config config; /* overrides applied */
     Source from;   /* its run's config is what was trained */
+    int kept;      /* checkpoints that they are the mean of, the last of which is `from`; or 0 */
     bool averaged; /* they are its averages: train.ema */
     int drawn;     /* parameters that they lack, random draws */
     int split;

@@ -89,3 +89,26 @@ for ((i = 3; i < 60; i += 5)); do "${wild[@]}" --out "$tmp/wild-pieces" --stop-a
 expect 0 'last.safetensors' "and one in pieces" "${wild[@]}" --threads 2 --out "$tmp/wild-pieces"
 check "have the same averages" diff <(tensors "$tmp/wild/last.safetensors" "$averaged") \
     <(tensors "$tmp/wild-pieces/last.safetensors" "$averaged")
+
+# ---- the last validations ----
+
+expect 78 "'train.keep' must be .*from 0 to 50" "more than can be" "${train[@]}" train.keep=51 --out "$tmp/none"
+kept=("${train[@]}" train.keep=2 train.ema=0.7 train.nan=rollback)
+expect 0 'last.safetensors' "a run that keeps the last two" "${kept[@]}" --out "$tmp/kept"
+names() { (cd "$1" && echo at-*); }
+check "keeps the last two" test "$(names "$tmp/kept")" = "at-0000000018.safetensors at-0000000020.safetensors"
+for ((i = 2; i < 20; i += 3)); do "${kept[@]}" --out "$tmp/kept-pieces" --threads 2 --stop-at $i >/dev/null 2>&1; done
+expect 0 'last.safetensors' "and one in pieces, at two threads" "${kept[@]}" --threads 2 --out "$tmp/kept-pieces"
+check "has the same files" diff <(cd "$tmp/kept" && sha256sum at-* last* best*) <(cd "$tmp/kept-pieces" && sha256sum at-* last* best*)
+expect 0 '^average  of 2 checkpoints' "the mean of them" "$bin/cast_eval" "$tmp/kept" --average
+check "is no line of the run's" bash -c "! grep -q 'as cast_train measured' '$tmp/out'"
+expect 0 '"average_of": 2' "in JSON" "$bin/cast_eval" "$tmp/kept" --average --json
+expect 0 '^val accuracy of checkpoint' "each of them can be opened" "$bin/cast_eval" "$tmp/kept/at-0000000018.safetensors" --split val
+expect 66 'has no at-<update>.safetensors to average' "none are there" "$bin/cast_eval" "$tmp/each" --average
+expect 64 'exclude each other' "the last, and the mean" "$bin/cast_eval" "$tmp/kept" --average --last
+# Of a run that was killed behind what it kept; and one of another model.
+cp "$tmp/kept/at-0000000020.safetensors" "$tmp/kept/at-0000000021.safetensors"
+expect 0 'resuming at update 20' "a run that goes on" "${kept[@]}" --out "$tmp/kept"
+check "forgets what is still to come" test "$(names "$tmp/kept")" = "at-0000000018.safetensors at-0000000020.safetensors"
+cp "$tmp/without-batch/last.safetensors" "$tmp/kept/at-0000000019.safetensors"
+expect 65 'at-0000000019.safetensors: was saved under another config' "one of another run" "$bin/cast_eval" "$tmp/kept" --average

@@ -42,6 +42,9 @@ check "before anything is computed" test ! -e "$disk/run/metrics.jsonl"
 check "and nothing is left" test -z "$(find "$disk" -type f -size +4k)"
 expect 0 'planned' "a dry run asks for none" "${train[@]}" --dry-run
 small_disk 2400k
+expect 73 'keeps: checkpoints of .* and metrics take .* more there' "nor the room for those that train.keep keeps" \
+    "${train[@]}" train.eval_every=1 train.keep=20 --out "$disk/keeps" --stop-at 15
+rm -rf "$disk/keeps"
 expect 0 'last.safetensors .update 15.' "with it, it trains" "${train[@]}" --stop-at 15
 check "and gives up what it kept" only_files
 head -c 500k /dev/zero >"$disk/run/last.safetensors.tmp.1"

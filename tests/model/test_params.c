@@ -96,7 +96,8 @@ static void averages_are_taken_and_not_read(void **state) {
     params_init(&p, plain, SEED);
     params_init(&p, average, SEED + 1);
     const int n = params_tensors(&p, plain, "", 0, t, names);
-    const int averages = params_tensors(&p, average, PARAMS_AVERAGE, PARAM_TRAINED, t + n, names + n);
+    const int averages =
+        params_tensors(&p, average, PARAMS_AVERAGE, PARAM_TRAINED, t + n, names + n);
     assert_int_equal(averages, 1);
     assert_true(st_write(path, KIND_TENSORS, t, n + averages, NULL, 0, &err));
     assert_true(st_open(&f, path, &err));

@@ -47,9 +47,9 @@ static const char *checkpoint(const char *keys) {
     Arena a = {0};
     Err err;
     open_config(&c, keys, NULL);
-    state_layout(&s, &a, &c.model.params);
+    state_layout(&s, &a, &c.model.params, false);
     assert_true(arena_open(&a, a.used, &err));
-    state_layout(&s, &a, &c.model.params);
+    state_layout(&s, &a, &c.model.params, false);
     Draws d = draws_open("origin", 1);
     for (int i = 0; i < s.params->count; i++)
         draw_normals(&d, s.w + s.params->list[i].at, s.params->list[i].n, 0, 1);
