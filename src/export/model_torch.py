@@ -74,6 +74,7 @@ CHOICES = {
     "pooling": ("mean", "cls"),
 }
 OTHERS = "depth heads d d_ff d_emb max_length pre_norm conv dropout attention".split()
+OTHERS += "dropout_embed dropout_attention dropout_ffn".split()
 OTHERS += "clusters cluster_size summaries intra".split()
 
 
@@ -87,6 +88,12 @@ def check(config):
 
 
 # ---- functions ----
+
+
+def dropout(config, place):
+    """Of one place, "embed", "attention" or "ffn"; where it has no rate of its own, that of all."""
+    own = config.get("dropout_" + place, -1)
+    return nn.Dropout(config["dropout"] if own < 0 else own)
 
 
 def laplace(x, dim):
@@ -280,17 +287,17 @@ class Block(nn.Module):
         self.conv = Convolution(d, config["conv"]) if config["conv"] else None
         self.norm1, self.norm2 = norm(d), norm(d)
         self.fc1, self.fc2 = nn.Linear(d, config["d_ff"]), nn.Linear(config["d_ff"], d)
-        self.drop = nn.Dropout(config["dropout"])
+        self.drop_attention, self.drop_ffn = dropout(config, "attention"), dropout(config, "ffn")
 
     def attend(self, x, lengths):
         """x [T,d], cut into its documents."""
         documents = x.split(lengths)
         if self.conv:
             documents = map(self.conv, documents)
-        return self.drop(torch.cat([self.attn(document) for document in documents]))
+        return self.drop_attention(torch.cat([self.attn(document) for document in documents]))
 
     def feed_forward(self, x):
-        return self.drop(self.fc2(F.gelu(self.fc1(x))))
+        return self.drop_ffn(self.fc2(F.gelu(self.fc1(x))))
 
     def forward(self, x, lengths):
         if self.pre_norm:
@@ -315,7 +322,7 @@ class Model(nn.Module):
         self.last = NORMS[config["norm"]](d) if config["pre_norm"] else None
         self.fc1 = nn.Linear(4 * d if documents == 2 else d, d)
         self.fc2 = nn.Linear(d, classes)
-        self.drop = nn.Dropout(config["dropout"])
+        self.drop = dropout(config, "embed")
 
     def embed(self, ids):
         ids = torch.as_tensor(ids, device=self.tok.weight.device)[: self.config["max_length"]]
