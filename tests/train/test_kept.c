@@ -95,7 +95,7 @@ static void check_mean(const char *dir) {
     const size_t n = t.config.model.params.total;
     double *sum = mem_alloc(n, sizeof *sum);
     assert_int_equal(t.kept, 3);
-    assert_string_equal(t.checkpoint, paths.name[2]);
+    assert_string_equal(t.from.path, paths.name[2]);
     for (int k = 0; k < 3; k++) {
         if (!open_place(&one, paths.name[k], false, &err)) fail_msg("%s", err.text);
         for (size_t i = 0; i < n; i++) sum[i] += (double)one.w[i];

@@ -64,7 +64,7 @@ static void test_room_left(void **state) {
     scratch_write("left/room.tmp.1", "left", 4);
     assert_true(rundir_open(&r, &err));
     assert_false(file_exists(scratch("left/room.tmp.1")));
-    assert_true(rundir_take_room(&r, 1000, 0, false, &err));
+    assert_true(rundir_take_room(&r, 1000, 0, false, 0, &err));
     assert_int_equal(r.rooms, 3);
     assert_int_equal(text_count(scratch("left")), 1); /* the lock */
     rundir_close(&r);
