@@ -102,6 +102,8 @@ static const ConfigKey train_keys[] = {
     {"save_minutes", KEY_REAL, AT(save_minutes), "5", 0.01, 1e6, NULL,
      "minutes between checkpoints, besides those at validations",
      .flags = KEY_FREE | KEY_INCIDENTAL},
+    {"patience", KEY_INT, AT(patience), "0", 0, 1e9, NULL,
+     "validations in a row without a new best that end the run; 0: none do"},
     {"keep", KEY_INT, AT(keep), "0", 0, KEPT_MOST, NULL,
      "checkpoints of the last validations to keep, for cast_eval --average; 0: none",
      .flags = KEY_FREE | KEY_INCIDENTAL},

@@ -73,6 +73,12 @@ int64_t keep_best_so_far(const Keeper *k, Score *score) {
     return s->best_update;
 }
 
+bool keep_would_be_best(const Keeper *k, const Score *score) {
+    Score best;
+    if (keep_best_so_far(k, &best) == 0 || score->accuracy > best.accuracy) return true;
+    return score->accuracy == best.accuracy && score->loss < best.loss;
+}
+
 static void try_best_again(Keeper *k, Err *err) {
     if (!k->best_waits) return;
     if (write_best(k, &k->best, err))

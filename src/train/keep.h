@@ -38,6 +38,9 @@ void keep_best(Keeper *k, const Score *score);
 /* The update of the best so far, 0 for none, and *score. */
 int64_t keep_best_so_far(const Keeper *k, Score *score);
 
+/* Whether it is better than that: of more accuracy, or as much and less loss. */
+bool keep_would_be_best(const Keeper *k, const Score *score);
+
 /* With train.keep: keeps the state that was just validated, and removes what is one too many when
  * it stands. A failure is told. To be called before keep_last: what that has validated is kept. */
 void keep_validated(Keeper *k);

@@ -199,6 +199,12 @@ void meter_mark(Meter *m, const char *kind, int64_t update) {
     end_line(m);
 }
 
+void meter_patience(Meter *m, const State *s) {
+    begin_mark(m, "patience", s->update);
+    metrics_int(&m->file, "stale", s->stale);
+    end_line(m);
+}
+
 void meter_skip(Meter *m, const State *s) {
     begin_mark(m, "skip", s->update);
     metrics_real(&m->file, "skipped", s->guard.skipped);

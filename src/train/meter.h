@@ -17,6 +17,8 @@
  *   kind "val", step, epoch, accuracy, loss, count (of examples), seconds (that it took)
  * two at the end of the run:
  *   kind "test", step and epoch (of these weights), which ("last" or "best"), accuracy, loss, count
+ * before these, where train.patience ended it:
+ *   kind "patience", step, epoch, seconds, stale (validations since the best)
  * one for each update that was not finite and that the run went on from, with train.nan:
  *   kind "skip", step (of the update that was left out), epoch, seconds, skipped (in all), in_a_row
  *   kind "rollback", step, epoch, seconds: the run goes back to there; from (the update that was
@@ -85,6 +87,8 @@ bool meter_time_is_up(const Meter *m);
 
 /* A line of kind "save" or "resume". */
 void meter_mark(Meter *m, const char *kind, int64_t update);
+/* A line of kind "patience": the run ends. */
+void meter_patience(Meter *m, const State *s);
 /* A line of kind "skip", or "rollback", of the state as it is then. */
 void meter_skip(Meter *m, const State *s);
 void meter_rollback(Meter *m, const State *s, int64_t from);

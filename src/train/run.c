@@ -36,6 +36,7 @@ static void drop_after(RunLines *l, int64_t step) {
 static void go_back(Run *r, int64_t step) {
     drop_after(&r->train, step);
     drop_after(&r->val, step);
+    r->patience = 0;
     for (int i = 0; i < RUN_TESTS; i++) r->tested[i] = false;
 }
 
@@ -80,6 +81,8 @@ static bool add_line(Run *r, const cJSON *o) {
         add(&r->train, &line);
     else if (!strcmp(kind, "val"))
         add(&r->val, &line);
+    else if (!strcmp(kind, "patience"))
+        r->patience = line.step;
     else if (back || !strcmp(kind, "save"))
         r->mark = line;
     if (back) go_back(r, line.step);
@@ -341,7 +344,9 @@ static bool time_is_up(const Run *r) {
 }
 
 bool run_done(const Run *r) {
-    const int64_t updates = time_is_up(r) ? run_made(r).step : run_updates(r);
+    const int64_t updates = r->patience     ? r->patience
+                            : time_is_up(r) ? run_made(r).step
+                                            : run_updates(r);
     return r->tested[RUN_LAST] && updates > 0 && r->test[RUN_LAST].step >= updates &&
            (r->tested[RUN_BEST] || !run_best(r));
 }

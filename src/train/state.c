@@ -9,6 +9,8 @@
 
 #define FORMAT "cast-checkpoint-1"
 
+static const int64_t none;
+
 /* Everything but vectors of parameters. */
 static const struct {
     const char *name;
@@ -20,6 +22,7 @@ static const struct {
     {"state.update", DT_I64, 1, offsetof(State, update)},
     {"state.evaluated", DT_I64, 1, offsetof(State, evaluated)},
     {"state.best_update", DT_I64, 1, offsetof(State, best_update)},
+    {"state.stale", DT_I64, 1, offsetof(State, stale), &none},
     {"state.best", DT_F64, sizeof(Score) / sizeof(double), offsetof(State, best)},
     {"state.tally", DT_F64, sizeof(Tally) / sizeof(double), offsetof(State, tally)},
     {"state.guard", DT_F64, sizeof(Guard) / sizeof(double), offsetof(State, guard), &guard_unused},
@@ -100,7 +103,8 @@ static bool read_vector(const Params *p, real *out, const char *prefix, unsigned
 
 static bool is_sound(const State *s) {
     return s->update >= 0 && s->evaluated >= 0 && s->evaluated <= s->update &&
-           s->best_update >= 0 && s->best_update <= s->update && guard_is_sound(&s->guard) &&
+           s->best_update >= 0 && s->best_update <= s->update && s->stale >= 0 &&
+           s->stale <= s->evaluated && guard_is_sound(&s->guard) &&
            s->guard.skipped <= (double)s->update;
 }
 
@@ -127,13 +131,13 @@ static bool read_small(State *s, const StFile *f, Err *err) {
         if (!t) return false;
         memcpy(to, t->data, bytes);
     }
-    return is_sound(s) ||
-           err_set(err, EX_DATAERR,
-                   "%s: its counters (update %lld, evaluated %lld, best %lld; skipped %g, in a row "
-                   "%g, rollbacks %g, rate %g) cannot be",
-                   f->path, (long long)s->update, (long long)s->evaluated,
-                   (long long)s->best_update, s->guard.skipped, s->guard.in_a_row,
-                   s->guard.rollbacks, s->guard.rate);
+    return is_sound(s) || err_set(err, EX_DATAERR,
+                                  "%s: its counters (update %lld, evaluated %lld, best %lld, stale "
+                                  "%lld; skipped %g, in a row "
+                                  "%g, rollbacks %g, rate %g) cannot be",
+                                  f->path, (long long)s->update, (long long)s->evaluated,
+                                  (long long)s->best_update, (long long)s->stale, s->guard.skipped,
+                                  s->guard.in_a_row, s->guard.rollbacks, s->guard.rate);
 }
 
 cJSON *state_config(const StFile *f, Err *err) {

@@ -8,6 +8,7 @@
  *   state.best_update  I64 [1]  the update of best.safetensors, 0: none
  *   state.best         F64 [2]  its accuracy and loss
  *   state.tally        F64 [5]  sums since the last line of metrics: Tally
+ *   state.stale        I64 [1]  with train.patience: validations since the best; left out where 0
  *   state.guard        F64 [4]  what came of numbers that were not finite: Guard (train/guard.h).
  *                               Left out where nothing did, and in what 0.1.0 wrote
  *
@@ -35,7 +36,7 @@ typedef struct State {
     const Params *params;
     real *w, *ema; /* (total) ema: averages of w; NULL without train.ema */
     Adamw adamw;
-    int64_t update, evaluated, best_update;
+    int64_t update, evaluated, best_update, stale;
     Score best;
     Tally tally;
     Guard guard;

@@ -10,6 +10,7 @@
 #include "train/evaluate.h"
 #include "train/keep.h"
 #include "train/origin.h"
+#include "train/patience.h"
 #include "train/run.h"
 #include "train/stop.h"
 #include "train/update.h"
@@ -135,12 +136,6 @@ static bool validation_due(const Trainer *t) {
     return s->evaluated < s->update && (s->update % t->every == 0 || s->update == t->horizon);
 }
 
-static bool better(const Trainer *t, const Score *score) {
-    Score best;
-    if (keep_best_so_far(&t->keep, &best) == 0 || score->accuracy > best.accuracy) return true;
-    return score->accuracy == best.accuracy && score->loss < best.loss;
-}
-
 /* A signal came, or a number is not finite, as err says. */
 static bool not_validated(Trainer *t, Err *err) {
     char what[sizeof err->text + 64];
@@ -164,7 +159,8 @@ static bool validate(Trainer *t, Err *err) {
     if (!verify_wait(&t->verify, err)) return false;
     meter_validation(&t->meter, s->update, &score, count, clock_seconds() - start);
     s->evaluated = s->update;
-    const bool best = better(t, &score);
+    const bool best = keep_would_be_best(&t->keep, &score);
+    patience_count(t->c, s, best);
     if (best) keep_best(&t->keep, &score);
     log_info("update %lld, epoch %.2f: validation accuracy %.2f %%, %s%s", (long long)s->update,
              (double)s->update / (double)t->meter.per_epoch, 100 * score.accuracy,
@@ -265,12 +261,24 @@ static void tell_end(const Trainer *t) {
              (long long)t->state.update);
 }
 
+/* The run ends here, as if this were its last update. */
+static void give_up(Trainer *t) {
+    const State *s = &t->state;
+    Score best;
+    const int64_t at = keep_best_so_far(&t->keep, &best);
+    t->end = t->horizon = s->update;
+    meter_patience(&t->meter, s);
+    log_info("train.patience is out: none of %lld validations is better than that of update %lld",
+             (long long)s->stale, (long long)at);
+}
+
 /* Validates where that is due, also when going on from a validation that was interrupted. When the
  * time is up, the update at hand is the last. */
 static bool loop(Trainer *t, Err *err) {
     for (;;) {
         if (meter_time_is_up(&t->meter)) t->end = t->horizon = t->state.update;
         if (validation_due(t) && !validate(t, err)) return false;
+        if (patience_is_out(t->c, &t->state) && t->state.update < t->horizon) give_up(t);
         if (t->state.update >= t->end) break;
         if (!update(t, err)) return false;
         if (clock_seconds() >= t->keep.next && !validation_due(t) && !keep_last(&t->keep, err))
@@ -466,7 +474,7 @@ static bool open_meter(Trainer *t, Err *err) {
 }
 
 static bool start(Trainer *t, TrainEnd *end, Err *err) {
-    if (!open_dir(t, err)) return false;
+    if (!patience_may_end(t->c, err) || !open_dir(t, err)) return false;
     if (!t->r->brief) banner_parameters(t->c);
     banner_model(t->c);
     if (!plan_memory(t, err) || !open_data(t, err)) return false;

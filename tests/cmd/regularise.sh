@@ -112,3 +112,28 @@ expect 0 'resuming at update 20' "a run that goes on" "${kept[@]}" --out "$tmp/k
 check "forgets what is still to come" test "$(names "$tmp/kept")" = "at-0000000018.safetensors at-0000000020.safetensors"
 cp "$tmp/without-batch/last.safetensors" "$tmp/kept/at-0000000019.safetensors"
 expect 65 'at-0000000019.safetensors: was saved under another config' "one of another run" "$bin/cast_eval" "$tmp/kept" --average
+
+# ---- patience ----
+
+lines() { grep -c "\"kind\": \"$2\"" "$1/metrics.jsonl"; }
+# A learning rate at which validation soon gets no better.
+patient=("${train[@]}" train.steps=4000 train.eval_every=3 train.lr=0.02 train.patience=4 train.ema=0.7 train.keep=3)
+expect 0 '^train.patience is out: none of 4 validations is better than that of update [0-9]+$' \
+    "a run that ends sooner" "${patient[@]}" --out "$tmp/patient"
+best=$(sed -nE 's/^train.patience is out: .* of update ([0-9]+)$/\1/p' "$tmp/out")
+check "four validations after its best" grep -q "^test accuracy of last (update $((best + 12)))" "$tmp/out"
+check "is tested" test "$(lines "$tmp/patient" test)" = 2
+check "and says so" grep -qE "^\{\"kind\": \"patience\", \"step\": $((best + 12)), .*\"stale\": 4\}" "$tmp/patient/metrics.jsonl"
+check "counts as finished" bash -c "'$bin/cast_report' '$tmp/patient' | grep -q ' 1 of 1 '"
+expect 0 "^test accuracy of last .update $((best + 12)).:" "and ends there again" "${patient[@]}" --out "$tmp/patient"
+for ((i = 2; i < best + 12; i += 4)); do "${patient[@]}" --out "$tmp/patient-pieces" --threads 2 --stop-at $i >/dev/null 2>&1; done
+expect 0 'train.patience is out' "one in pieces, at two threads" "${patient[@]}" --threads 2 --out "$tmp/patient-pieces"
+check "ends with the same files" diff <(cd "$tmp/patient" && sha256sum at-* last* best*) <(cd "$tmp/patient-pieces" && sha256sum at-* last* best*)
+make_data "$tmp/text" text 24 9 7 40
+sed "s/listops/text/; s#$tmp/data#$tmp/text#" "$tmp/tiny.json" >"$tmp/text.json"
+expect 78 'train.patience with data.holdout=0 would end the run by the test set' "not by the test set" \
+    "$bin/cast_train" "$tmp/text.json" train.patience=2 data.holdout=0 --out "$tmp/text-run"
+check "and nothing is begun" test ! -e "$tmp/text-run"
+expect 0 'last.safetensors' "but by what is held out" \
+    "$bin/cast_train" "$tmp/text.json" train.patience=2 data.holdout=0.2 --threads 1 --out "$tmp/text-run"
+expect 0 'accuracy' "and it can be evaluated on either" "$bin/cast_eval" "$tmp/text-run" --split val data.holdout=0

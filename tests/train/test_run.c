@@ -215,6 +215,29 @@ static void test_end_without_lines(void **state) {
     run_free(&r);
 }
 
+/* Sooner than the config says, but no sooner than its tests; what goes on from before it has more
+ * to do. */
+static void test_out_of_patience(void **state) {
+    (void)state;
+    for (int curves = 0; curves < 2; curves++) {
+        Run r = read_run(TRAIN(5, 3, 1) MARK("patience", 7, 3) TEST(7, "last", 0.5), curves);
+        assert_true(r.patience == 7 && run_done(&r));
+        assert_int_equal(r.unread, 0);
+        run_free(&r);
+        r = read_run(TRAIN(5, 3, 1) MARK("patience", 7, 3), curves);
+        assert_false(run_done(&r));
+        run_free(&r);
+        r = read_run(TRAIN(5, 3, 1) TEST(7, "last", 0.5), curves);
+        assert_false(run_done(&r));
+        run_free(&r);
+        r = read_run(TRAIN(5, 3, 1) MARK("patience", 7, 3) TEST(7, "last", 0.5) MARK("resume", 5, 2)
+                         TEST(7, "last", 0.5),
+                     curves);
+        assert_false(run_done(&r));
+        run_free(&r);
+    }
+}
+
 /* Where a process begins, what was reported of later updates is undone, and so are tests. */
 static void test_begun_again(void **state) {
     (void)state;
@@ -391,6 +414,7 @@ int main(void) {
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_a_test_without_a_loss),
         cmocka_unit_test(test_end_without_lines),
+        cmocka_unit_test(test_out_of_patience),
         cmocka_unit_test(test_begun_again),
         cmocka_unit_test(test_rolled_back),
         cmocka_unit_test(test_a_timed_run_goes_on),

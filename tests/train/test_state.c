@@ -47,6 +47,7 @@ static void fill(Fixture *x) {
     x->s.best_update = 17;
     x->s.best = (Score){0.1, 1.0 / 3};
     x->s.tally = (Tally){1, 2, 1e300, 4, 1.0 / 7};
+    x->s.stale = 5;
     x->s.guard = (Guard){100, 3, 2, 0.25};
     x->s.identity = (Identity){.part = {"0123abcd", "", "4567abcd", "kernels", "\"a\" processor"}};
 }
@@ -58,7 +59,7 @@ static void assert_same(const State *a, const State *b) {
     assert_memory_equal(a->adamw.m, b->adamw.m, bytes);
     assert_memory_equal(a->adamw.v, b->adamw.v, bytes);
     assert_true(a->update == b->update && a->evaluated == b->evaluated);
-    assert_true(a->best_update == b->best_update);
+    assert_true(a->best_update == b->best_update && a->stale == b->stale);
     assert_memory_equal(&a->best, &b->best, sizeof a->best);
     assert_memory_equal(&a->tally, &b->tally, sizeof a->tally);
     assert_memory_equal(&a->guard, &b->guard, sizeof a->guard);
