@@ -85,6 +85,9 @@ bool task_fits(const Task *task, int vocab, int classes, int per_example);
  * others find it done. */
 bool task_prepare(const Task *task, const char *dir, Err *err);
 
+/* Whether that would have to make the data, and might be able to. */
+bool task_would_make(const Task *t, const char *dir, Err *err);
+
 /* How the task's data comes into `dir`, in words: "run 'cast_data generate ...'". */
 void task_way(const Task *task, const char *dir, char *buf, size_t size);
 

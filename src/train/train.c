@@ -369,20 +369,11 @@ static bool open_state(Trainer *t, Err *err) {
     return true;
 }
 
-/* Whether a run would have to make the data, and might be able to. */
-static bool data_is_to_be_made(const Config *c, Err *err) {
-    char path[FILE_PATH_MAX];
-    bool there = true;
-    for (int i = 0; i < SPLITS; i++)
-        there = there && dataset_path(path, c->data_dir, i, err) && file_exists(path);
-    return !there && (c->task->generate || (c->task->import && getenv("CAST_DATA")));
-}
-
 /* Makes the data where that is possible, but not for a checkpoint: they would be others. A dry run
  * makes nothing and does without. */
 static bool open_data(Trainer *t, Err *err) {
     const Config *c = t->c;
-    if (t->r->dry_run && !t->goes_on && data_is_to_be_made(c, err)) {
+    if (t->r->dry_run && !t->goes_on && task_would_make(c->task, c->data_dir, err)) {
         t->loader.c = c;
         log_info("data     %s: not there yet; a run makes it first, or says what is missing",
                  c->data_dir);
