@@ -1,7 +1,6 @@
 #include "train/train.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/log.h"
 #include "data/verify.h"
