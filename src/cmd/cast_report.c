@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/option.h"
+#include "report/compare.h"
 #include "report/curve_plot.h"
 #include "report/page.h"
 #include "report/papers.h"
@@ -17,7 +18,7 @@ typedef enum What { WHAT_LOSS, WHAT_ACCURACY, WHAT_CLUSTERS, WHAT_LENGTH } What;
 
 typedef struct Options {
     int format, what, axis, band; /* -1: not said */
-    bool papers, each, keep;
+    bool papers, each, keep, compare;
     const char *plot, *html;
     CommandLine line; /* RUN... */
 } Options;
@@ -44,6 +45,9 @@ static const Option options[] = {
      "the table on standard output: md, latex (booktabs) or csv [md]", .words = formats},
     {"papers", OPTION_FLAG, AT(papers), NULL,
      "published accuracies by task, and ours of each mechanism, of best and last weights, instead"},
+    {"compare", OPTION_FLAG, AT(compare), NULL,
+     "of two RUNs, each a run or seeds of one config: the difference of their tests, with standard "
+     "errors and numbers of seeds"},
     {"each", OPTION_FLAG, AT(each), NULL, "each run by itself, by its name"},
     {"plot", OPTION_OWN, AT(plot), "FILE",
      "a plot instead of the table, drawn by gnuplot (Debian: gnuplot-nox)", .take = take_plot},
@@ -65,6 +69,7 @@ static const Option options[] = {
 static const Program program = {
     "cast_report",
     "usage: cast_report RUN... [--format md|latex|csv] [--papers] [--each]\n"
+    "       cast_report RUN RUN --compare [--format md|latex|csv]\n"
     "       cast_report RUN... --plot FILE.svg|FILE.png [--what loss|accuracy|clusters] [--x "
     "AXIS]\n"
     "       cast_report RUN... --html FILE\n"
@@ -83,6 +88,11 @@ static const Program program = {
 /* What was asked for must be of use. */
 static bool check(const Options *o, Err *err) {
     const bool length = o->what == WHAT_LENGTH;
+    if (o->compare && (o->papers || o->each || o->plot || o->html || o->what >= 0))
+        return err_set(err, EX_USAGE,
+                       "--compare takes no --papers, --each, --plot, --html or --what" TRY_HELP);
+    if (o->compare && o->line.nwords != 2)
+        return err_set(err, EX_USAGE, "--compare is of two RUNs, got %d" TRY_HELP, o->line.nwords);
     if (o->papers && o->each)
         return err_set(err, EX_USAGE, "--papers shows means over seeds: not with --each" TRY_HELP);
     if (length && (o->html || o->papers || o->each))
@@ -158,6 +168,27 @@ static bool report_runs(const Options *o, Err *err) {
     return ok;
 }
 
+static bool compare_runs(const Options *o, Err *err) {
+    RunSet set[2] = {{0}, {0}};
+    Groups g[2] = {{0}, {0}};
+    Table t;
+    bool ok = true;
+    for (int i = 0; ok && i < 2; i++) {
+        ok = runs_read(&set[i], o->line.words + i, 1, false, err);
+        if (ok) groups_make(&g[i], &set[i], false);
+    }
+    ok = ok && compare_table(&t, &g[0], &g[1], o->line.words, err);
+    if (ok) {
+        table_write(&t, (TableFormat)or_first(o->format), stdout);
+        table_free(&t);
+    }
+    for (int i = 0; i < 2; i++) {
+        groups_free(&g[i]);
+        runs_free(&set[i]);
+    }
+    return ok;
+}
+
 static bool report_lengths(const Options *o, Err *err) {
     Scaling s;
     Table t;
@@ -178,12 +209,16 @@ static bool report_lengths(const Options *o, Err *err) {
     return ok;
 }
 
+static bool report_as_asked(const Options *o, Err *err) {
+    if (o->compare) return compare_runs(o, err);
+    return (o->what == WHAT_LENGTH ? report_lengths : report_runs)(o, err);
+}
+
 int main(int argc, char **argv) {
     Err err = {0};
     Options o = {.format = -1, .what = -1, .axis = -1, .band = -1};
     stop_ignore_write_signals();
     const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) && check(&o, &err) &&
-                    (o.what == WHAT_LENGTH ? report_lengths : report_runs)(&o, &err) &&
-                    err_check_stdout(&err);
+                    report_as_asked(&o, &err) && err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);
 }

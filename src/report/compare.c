@@ -1,0 +1,104 @@
+#include "report/compare.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "io/text.h"
+
+/* Of a normal distribution, 95 % lie within so many standard deviations. */
+static const double within = 1.96;
+
+/* In per cent. */
+typedef struct Side {
+    double accuracy, error; /* mean over seeds, and its standard error */
+    int seeds;
+} Side;
+
+/* Another draw of the test set would move the mean by the deviation of a share of its examples, and
+ * other seeds by theirs over the root of their number. */
+static Side side_of(const Group *g) {
+    Result r;
+    group_result(&r, g, false);
+    const double p = r.best.mean / 100;
+    const double test = g->masked ? 0 : 100 * 100 * p * (1 - p) / r.test_examples;
+    const double seeds = r.best.n > 1 ? r.best.sd * r.best.sd / r.best.n : 0;
+    return (Side){r.best.mean, sqrt(test + seeds), r.best.n};
+}
+
+/* The only group of a task; NULL: there is none. */
+static const Group *find_group(const Groups *g, const char *task, const char *name, Err *err) {
+    const Group *found = NULL;
+    int configs = 0;
+    for (int i = 0; i < g->n; i++)
+        if (!strcmp(g->group[i].task, task)) found = &g->group[i], configs++;
+    if (configs > 1)
+        err_set(err, EX_USAGE, "%s has %d configs of %s: name the runs of one", name, configs,
+                task);
+    return configs > 1 ? NULL : found;
+}
+
+static void add_row(Table *t, const char *task, const Side *a, const Side *b) {
+    const double difference = b->accuracy - a->accuracy;
+    const double error = sqrt(a->error * a->error + b->error * b->error), reach = within * error;
+    Cell *c = table_row(t);
+    cell_text(c++, task);
+    const double numbers[] = {a->accuracy, a->error, a->seeds, b->accuracy, b->error, b->seeds};
+    for (int i = 0; i < 6; i++) (c++)->mean = numbers[i];
+    const double of_both[] = {difference, error, difference - reach, difference + reach};
+    for (int i = 0; i < 4; i++) (c++)->mean = of_both[i];
+    cell_text(c, difference > reach ? "higher" : difference < -reach ? "lower" : "not told apart");
+}
+
+static void add_columns(Table *t, char *const names[2]) {
+    static const char *const keys[2][3] = {{"a_percent", "a_standard_error", "a_seeds"},
+                                           {"b_percent", "b_standard_error", "b_seeds"}};
+    table_column(t, "task", "task", COLUMN_TEXT, 0);
+    for (int i = 0; i < 2; i++) {
+        char *title = text_format("%s, %%", names[i]);
+        table_column(t, title, keys[i][0], COLUMN_NUMBER, 2);
+        table_column(t, "standard error", keys[i][1], COLUMN_NUMBER, 2);
+        table_column(t, "seeds", keys[i][2], COLUMN_NUMBER, 0);
+        mem_free(title);
+    }
+    table_column(t, "difference", "difference", COLUMN_NUMBER, 2);
+    table_column(t, "standard error", "standard_error", COLUMN_NUMBER, 2);
+    table_column(t, "95 %: from", "from", COLUMN_NUMBER, 2);
+    table_column(t, "to", "to", COLUMN_NUMBER, 2);
+    table_column(t, "the second is", "verdict", COLUMN_TEXT, 0);
+}
+
+static void add_notes(Table *t, bool alone) {
+    table_note(t,
+               mem_strdup("Test accuracy of best, the mean over seeds of finished runs. Its "
+                          "standard error is of the test set, sqrt(p (1 - p) / examples), and of "
+                          "seeds, their standard deviation over the root of their number, as "
+                          "squares. 95 %: 1.96 standard errors each way."));
+    if (alone)
+        table_note(t,
+                   mem_strdup("Of a single seed the spread over seeds is not known: its error is "
+                              "larger than what is said."));
+}
+
+bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names[2], Err *err) {
+    bool alone = false;
+    *t = (Table){0};
+    err->code = 0;
+    add_columns(t, names);
+    for (int i = 0; i < a->n && !err->code; i++) {
+        const char *task = a->group[i].task;
+        const Group *first = find_group(a, task, names[0], err);
+        const Group *second = first ? find_group(b, task, names[1], err) : NULL;
+        if (!second) continue;
+        const Side x = side_of(first), y = side_of(second);
+        if (x.seeds == 0 || y.seeds == 0) continue;
+        alone |= x.seeds == 1 || y.seeds == 1;
+        add_row(t, task, &x, &y);
+    }
+    if (!err->code && t->rows == 0)
+        err_set(err, EX_NOINPUT, "%s and %s have no task with finished runs of both", names[0],
+                names[1]);
+    if (!err->code) add_notes(t, alone);
+    if (err->code) table_free(t);
+    return !err->code;
+}
