@@ -67,16 +67,13 @@ make_reviews() {
 }
 
 make_batch() {
-    local i bytes='' header body
+    local i bytes='' header
     for ((i = 0; i < 16; i++)); do put 4 $((i % 15)); done
     for i in 8 3 1 9; do put 4 "$i"; done
     header='{"tokens":{"dtype":"I32","shape":[2,8],"data_offsets":[0,64]},'
     header+='"lengths":{"dtype":"I32","shape":[2],"data_offsets":[64,72]},'
     header+='"labels":{"dtype":"I32","shape":[2],"data_offsets":[72,80]}}'
-    body=$bytes
-    bytes=''
-    put 8 ${#header}
-    { printf '%b' "$bytes"; printf '%s' "$header"; printf '%b' "$body"; } >"$1"
+    put_file "$1" "$header"
 }
 
 # What runs begin with.

@@ -10,10 +10,19 @@ put() { # put BYTES VALUE: little-endian, appended to $bytes as escapes
     for ((i = 0; i < $1; i++, v >>= 8)); do printf -v bytes '%s\\x%02x' "$bytes" $((v & 255)); done
 }
 
+# Safetensors of that header, and of $bytes, which are none then.
+put_file() { # put_file FILE HEADER
+    local body=$bytes
+    bytes=''
+    put 8 ${#2}
+    { printf '%b' "$bytes"; printf '%s' "$2"; printf '%b' "$body"; } >"$1"
+    bytes=''
+}
+
 # A prepared split of random documents of 1 to LONGEST tokens (the first has one), an example each; for retrieval
 # as many random pairs of them.
 make_split() { # make_split FILE TASK DOCUMENTS LONGEST SEED
-    local file=$1 task=$2 documents=$3 longest=$4 vocab=16 classes=10 i n at=0 bytes='' tokens='' header body
+    local file=$1 task=$2 documents=$3 longest=$4 vocab=16 classes=10 i n at=0 bytes='' tokens='' header
     RANDOM=$5
     case $task in retrieval | text) vocab=257 classes=2 ;; esac
     put 8 0
@@ -33,14 +42,8 @@ make_split() { # make_split FILE TASK DOCUMENTS LONGEST SEED
     fi
     header+="\"tokens\":{\"dtype\":\"U8\",\"shape\":[$at],\"data_offsets\":[$((o + l + p)),$((o + l + p + at))]},"
     header+="\"__metadata__\":{\"task\":\"$task\",\"vocab\":\"$vocab\",\"classes\":\"$classes\"}}"
-    body=$bytes$tokens
-    bytes=''
-    put 8 ${#header}
-    {
-        printf '%b' "$bytes"
-        printf '%s' "$header"
-        printf '%b' "$body"
-    } >"$file"
+    bytes+=$tokens
+    put_file "$file" "$header"
 }
 
 make_data() { # make_data DIR TASK TRAIN VAL TEST LONGEST

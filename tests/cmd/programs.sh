@@ -20,7 +20,7 @@ done
 
 # A batch of two sequences of LENGTH and 3 tokens; ids beyond the second's are not ids at all.
 make_batch() { # make_batch FILE LENGTH LABEL ID
-    local i header body
+    local i header
     bytes=''
     for ((i = 0; i < 8; i++)); do put 4 $((i % 15 + 1)); done
     for ((i = 0; i < 3; i++)); do put 4 "$4"; done
@@ -30,10 +30,7 @@ make_batch() { # make_batch FILE LENGTH LABEL ID
     header='{"tokens":{"dtype":"I32","shape":[2,8],"data_offsets":[0,64]},'
     header+='"lengths":{"dtype":"I32","shape":[2],"data_offsets":[64,72]},'
     header+='"labels":{"dtype":"I32","shape":[2],"data_offsets":[72,80]}}'
-    body=$bytes
-    bytes=''
-    put 8 ${#header}
-    { printf '%b' "$bytes"; printf '%s' "$header"; printf '%b' "$body"; } >"$1"
+    put_file "$1" "$header"
 }
 step=("$bin/cast_step" "$tmp/tiny.json")
 w=$tmp/w.safetensors b=$tmp/b.safetensors o=$tmp/o.safetensors
@@ -63,7 +60,7 @@ expect 65 'tokens: sequence 1 has 16 at 0, allowed are 0 to 15' "an id that is n
 
 # One sequence of 4 tokens, of which one is masked by MASK and was TARGET.
 make_masked() { # make_masked FILE MASK TARGET
-    local header body
+    local header
     bytes=''
     put 4 1 && put 4 2 && put 4 3 && put 4 4
     put 4 0 && put 4 "$2" && put 4 0 && put 4 0
@@ -73,10 +70,7 @@ make_masked() { # make_masked FILE MASK TARGET
     header+='"mask":{"dtype":"I32","shape":[1,4],"data_offsets":[16,32]},'
     header+='"targets":{"dtype":"I32","shape":[1,4],"data_offsets":[32,48]},'
     header+='"lengths":{"dtype":"I32","shape":[1],"data_offsets":[48,52]}}'
-    body=$bytes
-    bytes=''
-    put 8 ${#header}
-    { printf '%b' "$bytes"; printf '%s' "$header"; printf '%b' "$body"; } >"$1"
+    put_file "$1" "$header"
 }
 masked=("${step[@]}" train.objective=masked --weights "$tmp/wm" --out "$tmp/om")
 check "weights for masked training" "${step[@]}" train.objective=masked --init 1 --weights-out "$tmp/wm"
