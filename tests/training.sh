@@ -98,6 +98,13 @@ expect() { # expect STATUS PATTERN NAME COMMAND...
     result $wrong "$name" "$tmp/out"
 }
 
+# Files can grow to 8 KiB. TSan keeps one of its own in $TMPDIR, grows it beyond that and dies; where it can make none, it
+# does without.
+with_small_files() { ( # with_small_files COMMAND...
+    ulimit -f 8
+    TMPDIR=/dev/null "$@"
+); }
+
 hash_of() { sha256sum <"$1/last.safetensors"; }
 # Of metrics everything but times, speeds, memory and where processes stopped, of each step the last line.
 metrics_of() { # metrics_of DIR

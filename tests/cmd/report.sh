@@ -191,11 +191,7 @@ check "leaves its pictures out too" bash -c "! grep -q viz_9 '$tmp/copies.html'"
 expect 0 'viz_9.png' "which it has by itself" bash -c "'$report' '$tmp/twin' --html '$tmp/copies.html' >/dev/null; grep -o viz_9.png '$tmp/copies.html'"
 expect 0 'the page has no curves' "a page without gnuplot" env PATH="$tmp/none" "$report" "$tmp/sweep" --html "$tmp/plain.html"
 check "says why" grep -q 'No curves: .*gnuplot-nox' "$tmp/plain.html"
-if [ "${CAST_MODE:-}" = tsan ]; then
-    echo "ok # SKIP a page that is too large: libomp keeps a file of its own, and dies under ulimit -f"
-else
-    expect 74 'cannot be written' "a page that is too large" bash -c "ulimit -f 8; '$report' '$tmp/sweep' --papers --html '$tmp/large.html'"
-fi
+expect 74 'cannot be written' "a page that is too large" with_small_files "$report" "$tmp/sweep" --papers --html "$tmp/large.html"
 check "leaves nothing" test -z "$(find "$tmp" -name 'large*')"
 expect 73 'cannot be created' "a page that cannot be" "$report" "$tmp/sweep" --html "$tmp/nowhere/page.html"
 
