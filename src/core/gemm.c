@@ -130,26 +130,42 @@ enum { MAX_SIDE = 1024, ROW_BLOCK = 128, DEPTH_BLOCK = 256 };
 
 static uint64_t pair(int high, int low) { return (uint64_t)(unsigned)high << 32 | (unsigned)low; }
 
-/* Every thread remembers the kernels that it used last: libxsmm's own registry costs as much as
- * the smallest products. K is at most MAX_SIDE. */
+typedef struct Kernel {
+    uint64_t shape[3];
+    XSMM_KERNEL f;
+    bool known; /* f may be NULL: there is none for the shape */
+} Kernel;
+
+/* The place of a shape in a table of SLOTS: its own or one of the next ones, of the first that is
+ * free; where all are taken, its own. */
+enum { SLOTS = 1024, PROBES = 16 };
+static Kernel *find_kernel(Kernel *table, const uint64_t shape[3]) {
+    const uint64_t hash = shape[0] * 0x9E3779B97F4A7C15u + shape[1] * 0xC2B2AE3D27D4EB4Fu +
+                          shape[2] * 0x165667B19E3779F9u;
+    const size_t home = hash >> 54;
+    for (size_t i = 0; i < PROBES; i++) {
+        Kernel *k = &table[(home + i) % SLOTS];
+        if (!k->known ||
+            (k->shape[0] == shape[0] && k->shape[1] == shape[1] && k->shape[2] == shape[2]))
+            return k;
+    }
+    table[home].known = false;
+    return &table[home];
+}
+
+/* Every thread remembers its kernels: libxsmm's own registry costs as much as the smallest
+ * products, and `generate` two system calls. K is at most MAX_SIDE. */
 static XSMM_KERNEL kernel(int M, int N, int K, int lda, int ldb, int ldc, bool a_transposed,
                           bool add) {
-    enum { SLOTS = 256 };
-    static _Thread_local struct {
-        uint64_t shape[3];
-        XSMM_KERNEL f;
-    } memory[SLOTS];
-    const uint64_t mn = pair(M, N), k = pair(4 * K + 2 * add + a_transposed, lda),
-                   ld = pair(ldb, ldc);
-    const uint64_t hash =
-        mn * 0x9E3779B97F4A7C15u + k * 0xC2B2AE3D27D4EB4Fu + ld * 0x165667B19E3779F9u;
-    uint64_t *shape = memory[hash >> 56].shape;
-    XSMM_KERNEL *f = &memory[hash >> 56].f;
-    if (shape[0] != mn || shape[1] != k || shape[2] != ld) {
-        shape[0] = mn, shape[1] = k, shape[2] = ld;
-        *f = generate(M, N, K, lda, ldb, ldc, a_transposed, add);
-    }
-    return *f;
+    static _Thread_local Kernel table[SLOTS];
+    const uint64_t shape[] = {pair(M, N), pair(4 * K + 2 * add + a_transposed, lda),
+                              pair(ldb, ldc)};
+    Kernel *k = find_kernel(table, shape);
+    if (!k->known)
+        *k = (Kernel){{shape[0], shape[1], shape[2]},
+                      generate(M, N, K, lda, ldb, ldc, a_transposed, add),
+                      true};
+    return k->f;
 }
 
 /* The next block of a dimension with `left` to go: whole blocks, then powers of two. */
