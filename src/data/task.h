@@ -38,6 +38,7 @@ typedef struct TaskRequest {
 typedef enum TaskTokens { TOKENS_VALUES, TOKENS_BYTES, TOKENS_PIXELS } TaskTokens;
 
 enum { TASK_SEED = 1 }; /* what task_prepare uses, and cast_data unless told otherwise */
+enum { TASK_GENERATED = 2 };
 
 typedef struct Task Task;
 struct Task {
@@ -51,6 +52,8 @@ struct Task {
     int official[3];    /* examples of train, val and test in the official files; 0: none */
     int most;           /* examples that generate makes, in all */
     const char *source; /* the official files that import reads, in words */
+    /* How the source of a set begins that generate made with the benchmark's parameters; NULL. */
+    const char *generated[TASK_GENERATED];
     const char *archive, *url; /* what is imported, and where it is; NULL where import is */
     const TaskOption *options; /* its own ones; the last has no name; NULL: none */
     TaskTokens tokens;         /* bytes: data/bytes.h; pixels: grey, row by row of a square */

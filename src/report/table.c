@@ -15,7 +15,7 @@ void table_column(Table *t, const char *title, const char *key, ColumnKind kind,
 Cell *table_row(Table *t) {
     t->cells = mem_grow(t->cells, ((size_t)t->rows + 1) * (size_t)t->n, sizeof *t->cells);
     Cell *row = t->cells + (size_t)t->rows++ * (size_t)t->n;
-    for (int i = 0; i < t->n; i++) row[i] = (Cell){NULL, NAN, NAN};
+    for (int i = 0; i < t->n; i++) row[i] = (Cell){NULL, NAN, NAN, ""};
     return row;
 }
 
@@ -60,6 +60,10 @@ const char *table_number(char *buf, size_t size, double x, int digits) {
 
 /* ---- what people read ---- */
 
+static bool has_spread(const Column *c) {
+    return c->kind == COLUMN_SPREAD || c->kind == COLUMN_MARKED;
+}
+
 /* A cell's words; `pm`: how +- is written, `math` what surrounds it. To be freed. */
 static char *words(const Cell *c, const Column *column, TextWriter *write, const char *pm,
                    const char *math) {
@@ -68,11 +72,13 @@ static char *words(const Cell *c, const Column *column, TextWriter *write, const
     if (column->kind == COLUMN_SHARE && !isnan(c->mean) && !isnan(c->sd))
         return text_format("%.0f of %.0f", c->mean, c->sd);
     table_number(mean, sizeof mean, c->mean, column->digits);
-    if (column->kind != COLUMN_SPREAD || isnan(c->mean) || isnan(c->sd)) return mem_strdup(mean);
+    if (!has_spread(column) || isnan(c->mean)) return mem_strdup(mean);
+    const char *open = *c->mark ? " [" : "", *close = *c->mark ? "]" : "";
+    if (isnan(c->sd)) return text_format("%s%s%s%s", mean, open, c->mark, close);
     /* As many digits behind the point as the mean. */
     const char *point = strchr(mean, '.');
     table_number(sd, sizeof sd, c->sd, point ? (int)strlen(point + 1) : 0);
-    return text_format("%s%s%s%s%s", math, mean, pm, sd, math);
+    return text_format("%s%s%s%s%s%s%s%s", math, mean, pm, sd, math, open, c->mark, close);
 }
 
 static const Cell *cell_at(const Table *t, int row, int column) {
@@ -182,7 +188,7 @@ static void write_html(const Table *t, FILE *f) {
 
 /* What a column has besides its mean, by the end of its name; NULL: nothing. */
 static const char *second_of(const Column *c) {
-    return c->kind == COLUMN_SPREAD ? "_sd" : c->kind == COLUMN_SHARE ? "_of" : NULL;
+    return has_spread(c) ? "_sd" : c->kind == COLUMN_SHARE ? "_of" : NULL;
 }
 
 static void csv_number(FILE *f, double x) {
@@ -197,6 +203,7 @@ static void csv_cell(FILE *f, const Cell *cell, const Column *column) {
     if (!second_of(column)) return;
     fputc(',', f);
     csv_number(f, cell->sd);
+    if (column->kind == COLUMN_MARKED) fprintf(f, ",%s", cell->mark);
 }
 
 static void write_csv(const Table *t, FILE *f) {
@@ -205,6 +212,7 @@ static void write_csv(const Table *t, FILE *f) {
         if (c) fputc(',', f);
         text_csv(f, column->key);
         if (second_of(column)) fprintf(f, ",%s%s", column->key, second_of(column));
+        if (column->kind == COLUMN_MARKED) fprintf(f, ",%s_marks", column->key);
     }
     fputs("\r\n", f);
     for (int row = 0; row < t->rows; row++) {

@@ -8,10 +8,11 @@ typedef enum ColumnKind {
     COLUMN_TEXT,
     COLUMN_NUMBER,
     COLUMN_SPREAD, /* mean +- sd */
+    COLUMN_MARKED, /* the same, and letters that say something of it: "50.00 ± 0.35 [DA]" */
     COLUMN_SHARE   /* mean of sd: "2 of 3"; "2" where sd is NaN */
 } ColumnKind;
 
-enum { SIGNIFICANT = 100 };
+enum { SIGNIFICANT = 100, CELL_MARK = 8 };
 
 typedef struct Column {
     char *title, *key; /* for people; for programs, in CSV: without spaces */
@@ -23,6 +24,7 @@ typedef struct Column {
 typedef struct Cell {
     char *text;
     double mean, sd;
+    char mark[CELL_MARK]; /* letters, of COLUMN_MARKED; "": none */
 } Cell;
 
 typedef struct Table {

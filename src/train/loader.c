@@ -108,6 +108,14 @@ void loader_layout(Loader *f, Arena *a) {
     f->batch.out.right = arena_ints(a, B);
 }
 
+cJSON *loader_describe(const Loader *f) {
+    cJSON *o = cJSON_CreateObject();
+    const char *source = st_meta(&f->split[SPLIT_TRAIN].file, "source");
+    if (source) cJSON_AddStringToObject(o, "source", source);
+    for (int s = 0; s < SPLITS; s++) cJSON_AddNumberToObject(o, split_names[s], f->examples[s]);
+    return o;
+}
+
 int64_t loader_updates_per_epoch(const Loader *f) {
     return f->examples[SPLIT_TRAIN] / per_update(f);
 }

@@ -55,6 +55,10 @@ void loader_close(Loader *f);
 /* Memory for batches of at most train.batch examples. */
 void loader_layout(Loader *f, Arena *a);
 
+/* {"source", "train", "val", "test"}: what the data's metadata say of where they come from, and
+ * examples a split; to be deleted. */
+cJSON *loader_describe(const Loader *f);
+
 int64_t loader_updates_per_epoch(const Loader *f);
 
 /* The answers that an update asks for, its micro-batches together. */

@@ -204,3 +204,16 @@ bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, 
     cJSON_Delete(env);
     return ok;
 }
+
+bool rundir_add(const RunDir *r, const char *name, cJSON *item, Err *err) {
+    cJSON *env = json_read(r->env, err);
+    if (!env) {
+        cJSON_Delete(item);
+        return false;
+    }
+    cJSON_DeleteItemFromObjectCaseSensitive(env, name);
+    cJSON_AddItemToObject(env, name, item);
+    const bool ok = json_write(env, r->env, err);
+    cJSON_Delete(env);
+    return ok;
+}

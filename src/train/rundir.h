@@ -3,7 +3,7 @@
  *   config.json         the resolved config
  *   env.json            what computes: version, commit (where known), compiler, flags, processor,
  *                       BLAS, threads; in "init" what train.init gave, where this process began
- *                       with it; and in "earlier" what did in the processes before, a list of
+ *                       with it; in "data" their source and examples; and in "earlier" what did in the processes before, a list of
  *                       such objects
  *   metrics.jsonl       a line a report (train/meter.h)
  *   events.out.tfevents.*   the same for TensorBoard, with train.tensorboard
@@ -75,5 +75,7 @@ bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err);
  * the first weights were taken from (train/origin.h); NULL: nothing. */
 bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, const cJSON *origin,
                      Err *err);
+/* Puts `item`, which it takes over, into env.json under `name`, in the place of what is there. */
+bool rundir_add(const RunDir *r, const char *name, cJSON *item, Err *err);
 
 #endif

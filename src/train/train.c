@@ -471,11 +471,11 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     meter_peak(&t->meter);
     if (!t->r->brief) banner_machine(t->meter.peak);
     if (!open_memory(t, err)) return false;
-    if (!t->r->dry_run && !open_room(t, err)) return false;
-    if (!open_state(t, err)) return false;
+    if ((!t->r->dry_run && !open_room(t, err)) || !open_state(t, err)) return false;
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
     if (t->begun && (!check_length(t, err) || !describe(t, err))) return false;
+    if (!rundir_add(&t->dir, "data", loader_describe(&t->loader), err)) return false;
     origin_close(&t->origin);
     keep_forget_later(&t->keep);
     return keep_prepare_rollback(&t->keep, t->goes_on, err) && open_meter(t, err) &&

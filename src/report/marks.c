@@ -1,0 +1,106 @@
+#include "report/marks.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+#include "data/task.h"
+#include "io/json.h"
+#include "io/text.h"
+
+static const struct {
+    char letter;
+    const char *meaning;
+} marks[MARK_LETTERS] = {
+    {'D', "other data than the benchmark's (a part of its test set, its Retrieval in part, sets "
+          "generated with other parameters, more examples of training)"},
+    {'A', "augmented"},
+    {'P', "pretrained (train.init)"},
+    {'L', "more than 10 % more parameters than the shipped config"},
+    {'G', "generated, with the benchmark's parameters; it counts"},
+};
+
+static const struct {
+    const char *task;
+    double parameters;
+} shipped[] = {{"listops", 674062}, {"text", 1273358},     {"retrieval", 2155012},
+               {"image", 582156},   {"pathfinder", 99204}, {"pathx", 1082244}};
+
+double marks_shipped(const char *task) {
+    for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++)
+        if (!strcmp(shipped[i].task, task)) return shipped[i].parameters;
+    return 0;
+}
+
+/* ---- data ---- */
+
+static bool begins(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
+
+static double number_of(const cJSON *data, const char *key) {
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(data, key);
+    return cJSON_IsNumber(n) ? n->valuedouble : 0;
+}
+
+/* By what a run's env.json says of them. */
+static unsigned mark_of_data(const Task *t, const Run *run) {
+    const cJSON *data = cJSON_GetObjectItemCaseSensitive(run->env, "data");
+    const char *source = json_string(data, "source");
+    const int *all = t->official;
+    if (!source) return 0;
+    const double seen = number_of(data, "train") + number_of(data, "val");
+    const unsigned more = seen > all[SPLIT_TRAIN] + all[SPLIT_VAL] ? MARK_DATA : 0;
+    for (int i = 0; i < TASK_GENERATED && t->generated[i]; i++)
+        if (begins(source, t->generated[i])) return more | MARK_GENERATED;
+    return begins(source, "generated") ? MARK_DATA : more;
+}
+
+static unsigned mark_of_test(const Task *t, const Result *r) {
+    return r->test_examples >= 0 && (int)r->test_examples != t->official[SPLIT_TEST] ? MARK_DATA
+                                                                                     : 0;
+}
+
+/* ---- recipe ---- */
+
+static bool is_set(const Group *g, const char *key, const char *off) {
+    const char *value = group_value(g, key);
+    return value && strcmp(value, off) != 0;
+}
+
+unsigned marks_of(const Group *g, const Result *r) {
+    const Task *t = task_find(g->task);
+    if (!t || !t->official[SPLIT_TEST]) return 0;
+    unsigned m = mark_of_test(t, r);
+    for (int i = 0; i < g->n; i++) m |= mark_of_data(t, g->run[i]);
+    if (is_set(g, "data.augment", "false")) m |= MARK_AUGMENTED;
+    if (is_set(g, "train.init", "")) m |= MARK_PRETRAINED;
+    if (r->parameters > 1.1 * marks_shipped(g->task)) m |= MARK_LARGER;
+    return m;
+}
+
+/* ---- words ---- */
+
+void marks_letters(char buf[CELL_MARK], unsigned m) {
+    int n = 0;
+    for (int i = 0; i < MARK_LETTERS; i++)
+        if (m & 1u << i) buf[n++] = marks[i].letter;
+    buf[n] = '\0';
+}
+
+char *marks_explain(unsigned m) {
+    char *text;
+    size_t size;
+    const char *separator = "";
+    char left_out[CELL_MARK], apart[CELL_MARK];
+    FILE *f = text_stream(&text, &size);
+    for (int i = 0; i < MARK_LETTERS; i++) {
+        if (!(m & 1u << i)) continue;
+        fprintf(f, "%s%c: %s", separator, marks[i].letter, marks[i].meaning);
+        separator = ". ";
+    }
+    marks_letters(left_out, m & MARK_LEFT_OUT);
+    if (*left_out) fprintf(f, ". Left out of the means: %s", left_out);
+    marks_letters(apart, m & MARK_RECIPE);
+    if (*apart) fprintf(f, "; in rows of their own, \"with extras\": %s", apart);
+    if (m) fputc('.', f);
+    fclose(f);
+    return text;
+}

@@ -1,0 +1,32 @@
+/* What of a result is not the benchmark's: marked in the tables that have the papers' figures, and
+ * left out of their means. */
+#ifndef REPORT_MARKS_H
+#define REPORT_MARKS_H
+
+#include "report/group.h"
+#include "report/table.h"
+
+enum {
+    MARK_DATA = 1,       /* a part of the test set, the subset of Retrieval, generated otherwise */
+    MARK_AUGMENTED = 2,  /* data.augment */
+    MARK_PRETRAINED = 4, /* train.init */
+    MARK_LARGER = 8,     /* more than 10 % more parameters than the shipped config of the task */
+    MARK_GENERATED = 16, /* with the benchmark's parameters: it counts, and is said */
+    MARK_LETTERS = 5,
+    MARK_RECIPE = MARK_AUGMENTED | MARK_PRETRAINED | MARK_LARGER,
+    MARK_LEFT_OUT = MARK_DATA | MARK_RECIPE
+};
+
+/* `r`: of the group, with its parameters. What a run's env.json does not tell of its data (written
+ * before 0.3.0) is not marked; the number of test examples always is looked at. */
+unsigned marks_of(const Group *g, const Result *r);
+
+/* The letters that stand in a cell: "DA". */
+void marks_letters(char buf[CELL_MARK], unsigned marks);
+/* A note on the letters of `marks`, each explained; to be freed. */
+char *marks_explain(unsigned marks);
+
+/* Parameters of configs/<task>.json; 0: there is none. */
+double marks_shipped(const char *task);
+
+#endif
