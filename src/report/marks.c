@@ -16,7 +16,7 @@ static const struct {
     {'A', "augmented"},
     {'P', "pretrained (train.init)"},
     {'L', "more than 10 % more parameters than the shipped config"},
-    {'G', "generated, with the benchmark's parameters; it counts"},
+    {'G', "generated, with the benchmark's parameters"},
 };
 
 static const struct {

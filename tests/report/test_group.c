@@ -17,8 +17,7 @@
 
 #define CONFIG(task, attention, train)                                                             \
     "{\"task\": \"" task "\", \"data\": {\"dir\": \"data/x\"}, \"model\": {\"d\": 16, \"d_emb\": " \
-                         "16, \"attention\": {" attention                                          \
-    "}}, \"train\": {\"steps\": 10, \"batch\": 2, " train "}}"
+    "16, \"attention\": {" attention "}}, \"train\": {\"steps\": 10, \"batch\": 2, " train "}}"
 #define CAST(clusters) "\"type\": \"cast\", \"mechanism\": \"topk\", \"clusters\": " #clusters
 #define FULL "\"type\": \"full\""
 #define DONE(validation, last, best)                                                               \

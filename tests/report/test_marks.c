@@ -177,7 +177,7 @@ static void test_words(void **state) {
     assert_string_equal(letters, "DAPLG");
     char *text = marks_explain(MARK_GENERATED | MARK_PRETRAINED);
     assert_string_equal(text, "P: pretrained (train.init). G: generated, with the benchmark's "
-                              "parameters; it counts. Left out of the means: P; in rows of their "
+                              "parameters. Left out of the means: P; in rows of their "
                               "own, \"with extras\": P.");
     mem_free(text);
 }
