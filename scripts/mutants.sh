@@ -1,7 +1,7 @@
 #!/bin/bash
 # mutants.sh [PATCH...]: do the tests catch errors? Plants each of tests/mutants/*.patch, alone, in a copy of the tree,
-# and expects the gradient checks, or else the tests in double, to fail; of an error in src/data or src/io the tests
-# alone, because gradient checks read no data. Fails unless every one is caught.
+# and expects the gradient checks, or else the tests in double, to fail; of an error in src/data, src/io or src/report
+# the tests alone, because gradient checks do without. Fails unless every one is caught.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 [ $# -gt 0 ] || set -- tests/mutants/*.patch
@@ -18,9 +18,9 @@ cd "$tree" || exit 1
 unset MODE
 export STOP=1
 
-# Whether PATCHES change nothing but how data are read and made.
+# Whether PATCHES change nothing but how data are read and made, and results are told.
 of_data() { # of_data PATCH...
-    ! grep -h '^+++ ' "$@" | grep -qvE '^\+\+\+ b/src/(data|io)/'
+    ! grep -h '^+++ ' "$@" | grep -qvE '^\+\+\+ b/src/(data|io|report)/'
 }
 run_tests() { # run_tests PATCH...
     { of_data "$@" || make --no-print-directory gradcheck >"$tree/log" 2>&1; } &&
