@@ -121,18 +121,24 @@ static void draw_sizes(TinyConf *c, Draws *d) {
     c->dropout_at[draw_int(d, 0, DROPOUT_PLACES - 1)] = draw_int(d, -1, 1) * 0.25;
 }
 
+/* Into buf the next of the mechanism's variants that is a valid one. */
+static void next_variant(char buf[MECH_TEXT], const AttnMech *m, int *variant, MechSizes sizes) {
+    const AttnShape any = {4, 2, 2, 9, 8, true};
+    for (void *self = NULL; !self; ++*variant) {
+        Err err;
+        mech_print(buf, m, *variant % mech_variants(m), sizes);
+        self = mech_open(m, buf, &any, &err);
+        free(self);
+    }
+}
+
 /* Norms x pre/post x one document or two x mean/cls x positions: 72 models, twice with the variants
  * of a mechanism in turn, at sizes that leave some tokens out of its clusters or none. */
 static void all_models(const AttnMech *m) {
-    const AttnShape any = {4, 2, 2, 9, 8, true};
     const int models = mech_variants(m) > 1 ? 144 : 72;
-    for (int i = 0, variant = 0; i < models; variant++) {
+    for (int i = 0, variant = 0; i < models; i++) {
         char attention[MECH_TEXT];
-        Err err;
-        mech_print(attention, m, variant % mech_variants(m), (MechSizes){2 + i % 2, 2 + i % 7});
-        void *self = mech_open(m, attention, &any, &err);
-        free(self);
-        if (!self) continue;
+        next_variant(attention, m, &variant, (MechSizes){2 + i % 2, 2 + i % 7});
         Draws d = draws_open("sizes", (uint64_t)i);
         TinyConf c = {.attention = attention, .norm = norms[i % 3], .post_norm = i / 3 % 2};
         c.per_example = 1 + i / 6 % 2;
@@ -140,7 +146,6 @@ static void all_models(const AttnMech *m) {
         c.positions = positions[i / 24 % 3];
         draw_sizes(&c, &d);
         check(c, (uint64_t)i, draw_int(&d, 1, 4));
-        i++;
     }
 }
 
@@ -149,6 +154,37 @@ static void every_mechanism(void **state) {
     for (int i = 0; attn_table[i]; i++) {
         if (!mech_wanted(attn_table[i])) continue;
         all_models(attn_table[i]);
+        grad_report(attn_table[i]->name);
+    }
+}
+
+/* What recipes add to a model; the draws above have them in random company. */
+static const TinyConf parts[] = {
+    {.positions = "rope"},
+    {.conv = 5},
+    {.masked = 0.4},
+    {.smoothing = 0.2},
+    {.dropout_at = {[DROPOUT_EMBED] = 0.25}},
+    {.dropout_at = {[DROPOUT_ATTENTION] = 0.25}},
+    {.dropout_at = {[DROPOUT_FFN] = 0.25}},
+    {.positions = "rope", .conv = 3, .masked = 0.4, .smoothing = 0.2, .dropout = 0.3},
+};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+/* Each of them alone, and all together, with every mechanism, its norms before and after. */
+static void every_part(void **state) {
+    (void)state;
+    for (int i = 0; attn_table[i]; i++) {
+        if (!mech_wanted(attn_table[i])) continue;
+        for (int part = 0, variant = 0; part < PARTS * 2; part++) {
+            char attention[MECH_TEXT];
+            TinyConf c = parts[part / 2];
+            next_variant(attention, attn_table[i], &variant, (MechSizes){2 + part % 2, 3});
+            c.attention = attention, c.norm = norms[part % 3], c.post_norm = part % 2;
+            c.d = 6, c.heads = 3, c.d_ff = 7, c.max_length = 7, c.depth = 2;
+            c.per_example = 1 + part / 2 % 2;
+            check(c, 400 + (uint64_t)part, 2);
+        }
         grad_report(attn_table[i]->name);
     }
 }
@@ -200,9 +236,8 @@ static void wide_batch_norm(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mechanism),
-        cmocka_unit_test(edges),
-        cmocka_unit_test(long_documents),
+        cmocka_unit_test(every_mechanism), cmocka_unit_test(every_part),
+        cmocka_unit_test(edges),           cmocka_unit_test(long_documents),
         cmocka_unit_test(wide_batch_norm),
     };
     return cmocka_run_group_tests(tests, grad_setup, NULL);
