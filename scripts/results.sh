@@ -6,6 +6,7 @@
 #                            becomes what COMMAND prints when it is run at the root
 #   results.sh keep DIR      keeps of the runs in DIR what reports read, in results/metrics/
 #   results.sh losses DIR N  of each run in DIR: mean training loss of the first N lines, and of the last N
+#   results.sh validations DIR  accuracies in validation of the runs in DIR, side by side
 #   results.sh windows N FILE FILE...
 #                            loss curves with a line an update: means of every N updates; of the second file on, the
 #                            difference to the first, and the largest of any update in it
@@ -64,6 +65,36 @@ losses() { # DIR N
                 printf "| %s | %.3f | %.3f |\n", name, first / n, last / n
             }'
     done
+}
+
+validations() { # DIR
+    find_runs "$1" metrics.jsonl
+    awk '
+        FNR == 1 {
+            run = FILENAME
+            sub(/\/metrics.jsonl$/, "", run)
+            sub(/.*\//, "", run)
+            name[++runs] = run
+        }
+        /"kind": "val"/ && match($0, /"step": [0-9]+,/) {
+            step = substr($0, RSTART + 8, RLENGTH - 9) + 0
+            if (!(step in seen)) order[++steps] = step
+            seen[step] = 1
+            if (match($0, /"accuracy": [0-9.e+-]+[,}]/)) accuracy[runs, step] = substr($0, RSTART + 12, RLENGTH - 13)
+        }
+        END {
+            printf "| updates |"
+            for (r = 1; r <= runs; r++) printf " %s |", name[r]
+            printf "\n| ---: |"
+            for (r = 1; r <= runs; r++) printf " ---: |"
+            print ""
+            for (i = 1; i <= steps; i++) {
+                printf "| %d |", order[i]
+                for (r = 1; r <= runs; r++)
+                    printf (r, order[i]) in accuracy ? " %.2f |" : " - |", 100 * accuracy[r, order[i]]
+                print ""
+            }
+        }' "${runs[@]/%//metrics.jsonl}"
 }
 
 curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: every second against the one before it
@@ -131,6 +162,7 @@ case $#,${1-} in
     0,) for page in README.md docs/*.md results/*.md; do rebuild "$page"; done ;;
     2,keep) keep "$2" ;;
     3,losses) losses "$2" "$3" ;;
+    2,validations) validations "$2" ;;
     [4-9],windows | [1-9][0-9],windows) curves 0 "${@:2}" ;;
     [468],pairs | [1-9][02468],pairs) curves 1 "${@:2}" ;;
     *) sed -n '/^#   /s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;

@@ -47,6 +47,14 @@ for line in 1:3 2:2 3:9 4:8 3:1.5 4:1 5:0.25; do # updates 3 and 4 were made twi
 done >"$kept/clusters=4,seed=1/metrics.jsonl"
 expect 0 '^[|] clusters=4,seed=1 [|] 2.500 [|] 0.625 [|]$' "mean losses" "${results[@]}" losses "$kept" 2
 expect 1 'clusters=4,seed=1: has 5 lines of training, not 6' "of fewer lines" "${results[@]}" losses "$kept" 6
+mkdir -p "$kept/other"
+for line in 2:0.25 4:0.5; do echo "{\"kind\": \"val\", \"step\": ${line%:*}, \"accuracy\": ${line#*:}, \"loss\": 1}"; done \
+    >"$kept/other/metrics.jsonl"
+echo '{"kind": "val", "step": 4, "accuracy": 0.75}' >>"$kept/clusters=4,seed=1/metrics.jsonl"
+expect 0 '^[|] 2 [|] - [|] 25.00 [|]$' "accuracies in validation" "${results[@]}" validations "$kept"
+check "side by side" grep -qxF '| 4 | 75.00 | 50.00 |' "$tmp/out"
+check "by the runs' names" grep -qxF '| updates | clusters=4,seed=1 | other |' "$tmp/out"
+rm -r "$kept/other"
 curve() { # curve NAME LOSS...: a line an update
     local name=$1 step=0 loss
     shift
