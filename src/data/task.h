@@ -38,7 +38,7 @@ typedef struct TaskRequest {
 typedef enum TaskTokens { TOKENS_VALUES, TOKENS_BYTES, TOKENS_PIXELS } TaskTokens;
 
 enum { TASK_SEED = 1 }; /* what task_prepare uses, and cast_data unless told otherwise */
-enum { TASK_GENERATED = 2 };
+enum { TASK_GENERATED = 2 }; /* sets of parameters that are the benchmark's, at most */
 
 typedef struct Task Task;
 struct Task {
@@ -52,7 +52,7 @@ struct Task {
     int official[3];    /* examples of train, val and test in the official files; 0: none */
     int most;           /* examples that generate makes, in all */
     const char *source; /* the official files that import reads, in words */
-    /* How the source of a set begins that generate made with the benchmark's parameters; NULL. */
+    /* How the source of a set begins that generate made with the benchmark's parameters, if any. */
     const char *generated[TASK_GENERATED];
     const char *archive, *url; /* what is imported, and where it is; NULL where import is */
     const TaskOption *options; /* its own ones; the last has no name; NULL: none */

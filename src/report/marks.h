@@ -18,7 +18,7 @@ enum {
 };
 
 /* `r`: of the group, with its parameters. What a run's env.json does not tell of its data (written
- * before 0.3.0) is not marked; the number of test examples always is looked at. */
+ * before it kept that) is not marked; the number of test examples always is looked at. */
 unsigned marks_of(const Group *g, const Result *r);
 
 /* The letters that stand in a cell: "DA". */

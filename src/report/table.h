@@ -8,7 +8,7 @@ typedef enum ColumnKind {
     COLUMN_TEXT,
     COLUMN_NUMBER,
     COLUMN_SPREAD, /* mean +- sd */
-    COLUMN_MARKED, /* the same, and letters that say something of it: "50.00 ± 0.35 [DA]" */
+    COLUMN_MARKED, /* the same with the cell's mark: "50.00 ± 0.35 [DA]"; in CSV KEY_marks */
     COLUMN_SHARE   /* mean of sd: "2 of 3"; "2" where sd is NaN */
 } ColumnKind;
 

@@ -59,6 +59,22 @@ check "of the best weights and of the last" grep -qE '^\| ours: cast topk, last 
 check "which are there" grep -qE '^\| Transformer +\| +36.37 \|.* 54.39 \| +53.66 \| Tay' "$tmp/out"
 expect 64 'papers shows means over seeds' "which are means" "$report" "$tmp/sweep" --papers --each
 
+# ---- marks, from the data's source to the cell ----
+
+small=(train.steps=1 train.batch=2 model.d=8 model.d_emb=8 model.d_ff=8)
+trained() { # trained NAME TASK [key=value...]: on a generated set, a small one
+    [ -d "$tmp/made/$2" ] || "$bin/cast_data" generate "$2" --train 4 --val 2 --test 2 --out "$tmp/made/$2" >"$tmp/log" 2>&1
+    echo "{ \"task\": \"$2\", \"data\": { \"dir\": \"$tmp/made/$2\" } }" >"$tmp/marks.json"
+    "$bin/cast_train" "$tmp/marks.json" "${small[@]}" "${@:3}" --out "$tmp/marks/$1" >"$tmp/log" 2>&1
+}
+for task in listops pathfinder pathx; do check "a run of $task" trained $task $task; done
+check "a run of weights of another" trained more listops train.init="$tmp/marks/listops"
+number='[0-9]+[.][0-9]{2}'
+expect 0 "^[|] ours: cast topk +[|] +$number \[DG\] [|] +- [|] +- [|] +- [|] +$number \[DG\] [|] +$number \[DG\] [|] +- [|] +- [|]" \
+    "marked as generated, and of a small test set" "$report" "$tmp/marks" --papers
+check "with extras" grep -qE "^[|] ours: cast topk, with extras +[|] +$number \[DPG\] [|].* not run [|]" "$tmp/out"
+check "explained below" grep -qE '^D: .*P: pretrained.*G: generated.*Left out of the means: DP' "$tmp/out"
+
 # ---- what is no run, and odd names ----
 
 odd="$tmp/odd/a|b&c_d%<i>\`id\`\$x'q\""
