@@ -37,7 +37,7 @@ typedef struct TaskRequest {
 /* What an id is, where `words` does not say it. */
 typedef enum TaskTokens { TOKENS_VALUES, TOKENS_BYTES, TOKENS_PIXELS } TaskTokens;
 
-enum { TASK_SEED = 1 }; /* what task_prepare uses, and cast_data unless told otherwise */
+enum { TASK_SEED = 1 };      /* what task_prepare uses, and cast_data unless told otherwise */
 enum { TASK_GENERATED = 2 }; /* sets of parameters that are the benchmark's, at most */
 
 typedef struct Task Task;
