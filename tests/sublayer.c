@@ -18,7 +18,9 @@ bool mech_wanted(const AttnMech *m) {
 
 static int values_of(const ConfigKey *k) {
     int words = 0;
-    for (const char *p = k->choices; p && *(p += strspn(p, " ")); p += strcspn(p, " ")) words++;
+    for (const char *p = k->type == KEY_INT ? NULL : k->choices; p && *(p += strspn(p, " "));
+         p += strcspn(p, " "))
+        words++;
     if (k->type == KEY_BOOL) return 2;
     return k->type == KEY_CHOICE ? words : k->type == KEY_SIZE ? words + 1 : 1;
 }
@@ -29,16 +31,20 @@ int mech_variants(const AttnMech *m) {
     return n;
 }
 
-static double clamped(const ConfigKey *k, int x) {
-    return x < k->min ? k->min : x > k->max ? k->max : x;
+/* A number that the key takes, x where it does; an even one becomes 0 where only that is even. */
+static double nearest(const ConfigKey *k, int x) {
+    const int value = x < k->min ? (int)k->min : x > k->max ? (int)k->max : x;
+    if (k->type != KEY_INT || !k->choices) return value;
+    if (!strcmp(k->choices, KEY_ODD_OR_0)) return value % 2 ? value : 0;
+    return (value % 2 == 0) == !strcmp(k->choices, KEY_EVEN) ? value : value - 1;
 }
 
 static void add_key(cJSON *json, const ConfigKey *k, int value, MechSizes s) {
     char word[64];
     if (k->type == KEY_BOOL) cJSON_AddBoolToObject(json, k->name, value);
-    if (k->type == KEY_INT) cJSON_AddNumberToObject(json, k->name, clamped(k, s.number));
+    if (k->type == KEY_INT) cJSON_AddNumberToObject(json, k->name, nearest(k, s.number));
     if (k->type == KEY_SIZE && value == 0)
-        cJSON_AddNumberToObject(json, k->name, clamped(k, s.size));
+        cJSON_AddNumberToObject(json, k->name, nearest(k, s.size));
     else if (k->type == KEY_SIZE || k->type == KEY_CHOICE)
         cJSON_AddStringToObject(
             json, k->name,

@@ -37,7 +37,7 @@ static void words_split(Words *w, const char *spaced) {
 }
 
 static void words_of_choices(Words *w, const ConfigKey *k) {
-    words_split(w, k->choices);
+    words_split(w, k->type == KEY_INT ? NULL : k->choices);
     for (const char *word; k->choice && (word = k->choice(w->n));) words_add(w, word);
 }
 
@@ -109,10 +109,18 @@ static void dotted(char buf[NAME_SIZE], const char *prefix, const char *name) {
     snprintf(buf, NAME_SIZE, "%.100s%s%.100s", prefix, dot, name);
 }
 
-/* "an integer from 1 to 64". */
+static bool is_parity(const ConfigKey *k, const char *parity) {
+    return k->type == KEY_INT && k->choices && !strcmp(k->choices, parity);
+}
+
+/* "an integer from 1 to 64", "an odd integer from 1 to 255". */
 static void describe_range(const ConfigKey *k, char buf[TEXT_SIZE]) {
     bool whole = k->type != KEY_REAL;
-    const char *what = whole ? "an integer" : "a number";
+    const char *what = is_parity(k, KEY_EVEN)       ? "an even integer"
+                       : is_parity(k, KEY_ODD)      ? "an odd integer"
+                       : is_parity(k, KEY_ODD_OR_0) ? "0 or an odd integer"
+                       : whole                      ? "an integer"
+                                                    : "a number";
     bool below = k->min > (whole ? INT_MIN : -1e300), above = k->max < (whole ? INT_MAX : 1e300);
     if (below && above)
         snprintf(buf, TEXT_SIZE, "%s from %.15g to %.15g", what, k->min, k->max);
@@ -167,6 +175,10 @@ static bool store_int(int *out, const ConfigKey *k, const cJSON *v) {
     double x = v->valuedouble;
     if (!cJSON_IsNumber(v) || x != rint(x)) return false;
     if (x < fmax(k->min, INT_MIN) || x > fmin(k->max, INT_MAX)) return false;
+    const bool odd = fmod(x, 2) != 0;
+    if (is_parity(k, KEY_EVEN) && odd) return false;
+    if (is_parity(k, KEY_ODD) && !odd) return false;
+    if (is_parity(k, KEY_ODD_OR_0) && !odd && x != 0) return false;
     *out = (int)x;
     return true;
 }

@@ -19,13 +19,19 @@ typedef enum KeyType {
 
 enum { KEY_TEXT_MAX = 1024 };
 
+/* What a KEY_INT must be besides its range; NULL: any number. */
+#define KEY_EVEN "even"
+#define KEY_ODD "odd"
+#define KEY_ODD_OR_0 "odd or 0"
+
 typedef struct ConfigKey {
     const char *name;
     KeyType type;
     size_t offset;        /* of the value in the owner's struct */
     const char *fallback; /* as JSON text ("0.9", "true", "\"mean\""); NULL: the key is required */
     double min, max;      /* KEY_INT, KEY_REAL, KEY_SIZE: inclusive range */
-    const char *choices;  /* KEY_CHOICE, KEY_SIZE: words separated by spaces */
+    const char
+        *choices; /* KEY_CHOICE, KEY_SIZE: words separated by spaces; KEY_INT: KEY_EVEN ... */
     const char *help;
     const char *(*choice)(int index); /* instead of `choices`: a table's words, then NULL */
     unsigned flags;                   /* what the owner says of the key; nothing here reads them */

@@ -23,8 +23,8 @@ const ConfigKey model_keys[] = {
      "norms before sublayers, and one at the end"},
     {"positions", KEY_CHOICE, AT(positions), "\"learned\"", 0, 0, "learned sinusoidal rope",
      "position embedding; rope: none, but queries and keys turned"},
-    {"conv", KEY_INT, AT(conv), "0", 0, 255, NULL,
-     "taps of a convolution over tokens before attention, odd; 0: none"},
+    {"conv", KEY_INT, AT(conv), "0", 0, 255, KEY_ODD_OR_0,
+     "taps of a convolution over tokens before attention; 0: none"},
     {"pooling", KEY_CHOICE, AT(pooling), "\"mean\"", 0, 0, POOLING_CHOICES,
      "from tokens to one vector"},
     {"dropout", KEY_REAL, AT(dropout), "0", 0, 0.95, NULL,
@@ -114,9 +114,6 @@ static bool configure(Model *m, const cJSON *json, const char *where, Err *err) 
     if (c->max_length == 0) c->max_length = m->task.max_length;
     m->e = c->d / c->heads;
     m->max_tokens = c->max_length + (c->pooling == POOL_CLS);
-    if (c->conv && c->conv % 2 == 0)
-        return err_set(err, EX_CONFIG, "%s: key 'model.conv' must be odd, or 0 for none, got %d",
-                       where, c->conv);
     if (!check_positions(m, where, err) || !check_dropout(m, where, err)) return false;
     const cJSON *attention = cJSON_GetObjectItemCaseSensitive(json, "attention");
     if (attention && !cJSON_IsObject(attention))
