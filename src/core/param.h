@@ -9,17 +9,29 @@ enum {
     PARAM_DRAWN = 8    /* drawn once, never trained: other weights may lack it */
 };
 
-typedef enum InitKind { INIT_CONST, INIT_NORMAL, INIT_XAVIER } InitKind;
+/* INIT_HYPERPLANES: normals of unit variance, 0 in the last column. INIT_ORTHOGONAL: of (...,m,e)
+ * each (m,e) by itself: blocks of e orthogonal directions, the last one cut, each row as long as a
+ * vector of e normals is (Yu et al. 2016, arXiv:1610.09072). */
+typedef enum InitKind {
+    INIT_CONST,
+    INIT_NORMAL,
+    INIT_UNIFORM,
+    INIT_XAVIER,
+    INIT_HYPERPLANES,
+    INIT_ORTHOGONAL
+} InitKind;
 
 typedef struct Init {
     InitKind kind;
-    double value; /* CONST: the value; NORMAL: the standard deviation */
+    double value; /* CONST: the value; NORMAL: the standard deviation; UNIFORM: up to +-value */
 } Init;
+
+enum { PARAM_MAX_DIMS = 4 };
 
 typedef struct ParamSpec {
     const char *name;
     int ndim;
-    int shape[3];
+    int shape[PARAM_MAX_DIMS];
     Init init;
     unsigned flags;
 } ParamSpec;

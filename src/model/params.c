@@ -45,6 +45,47 @@ void params_free(Params *p) {
     *p = (Params){0};
 }
 
+/* The last dimension, over which rows are contiguous. */
+static size_t row_length(const Param *p) { return (size_t)p->shape[p->ndim - 1]; }
+
+static double dot(const real *x, const real *y, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+/* Row r becomes orthogonal to `before` rows above it, and 1 long: Gram-Schmidt, twice against
+ * rounding. That is Q of the QR decomposition whose R has a positive diagonal. */
+static void orthogonalise(real *x, size_t r, size_t before, size_t e) {
+    real *row = x + r * e;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = r - before; i < r; i++) {
+            const double along = dot(row, x + i * e, e);
+            for (size_t j = 0; j < e; j++) row[j] -= (real)(along * (double)x[i * e + j]);
+        }
+    const double length = sqrt(dot(row, row, e));
+    for (size_t j = 0; j < e; j++) row[j] = (real)((double)row[j] / length);
+}
+
+static void fill_orthogonal(const Param *p, real *x, RngKey key) {
+    const size_t e = row_length(p), m = (size_t)p->shape[p->ndim - 2], rows = p->n / e;
+    real *lengths = mem_alloc(p->n, sizeof *lengths);
+    rng_fill_normal(x, (int64_t)p->n, rng_subkey_name(key, "directions"), 0, 1);
+    rng_fill_normal(lengths, (int64_t)p->n, rng_subkey_name(key, "lengths"), 0, 1);
+    for (size_t r = 0; r < rows; r++) orthogonalise(x, r, r % m % e, e);
+    for (size_t r = 0; r < rows; r++) {
+        const double length = sqrt(dot(lengths + r * e, lengths + r * e, e));
+        for (size_t j = 0; j < e; j++) x[r * e + j] = (real)(length * (double)x[r * e + j]);
+    }
+    mem_free(lengths);
+}
+
+static void fill_hyperplanes(const Param *p, real *x, RngKey key) {
+    const size_t e = row_length(p);
+    rng_fill_normal(x, (int64_t)p->n, key, 0, 1);
+    for (size_t last = e - 1; last < p->n; last += e) x[last] = 0;
+}
+
 static void init(const Param *p, real *w, uint64_t seed) {
     const RngKey key = rng_subkey_name(rng_subkey_name(rng_key(seed), "init"), p->name);
     const int64_t n = (int64_t)p->n;
@@ -54,6 +95,9 @@ static void init(const Param *p, real *w, uint64_t seed) {
         for (size_t j = 0; j < p->n; j++) x[j] = (real)p->init.value;
         break;
     case INIT_NORMAL: rng_fill_normal(x, n, key, 0, p->init.value); break;
+    case INIT_UNIFORM: rng_fill_uniform(x, n, key, p->init.value); break;
+    case INIT_HYPERPLANES: fill_hyperplanes(p, x, key); break;
+    case INIT_ORTHOGONAL: fill_orthogonal(p, x, key); break;
     case INIT_XAVIER:
         rng_fill_uniform(x, n, key, sqrt(6.0 / (double)(p->shape[0] + p->shape[1])));
         break;

@@ -12,7 +12,7 @@
 typedef struct Param {
     char name[64];
     int ndim;
-    int64_t shape[3];
+    int64_t shape[PARAM_MAX_DIMS];
     size_t at, n; /* offset and number of elements */
     Init init;
     unsigned flags;
