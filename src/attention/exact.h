@@ -14,4 +14,17 @@ void exact_forward(const AttnMech *m, const AttnShape *s, AttendBand band, const
 void exact_backward(const AttnMech *m, const AttnShape *s, AttendBand band, const AttnCall *c);
 double exact_flops(const AttnShape *s, AttendBand band, int N);
 
+/* Attention of packed queries on packed keys, as jobs, for mechanisms that attend exactly to what
+ * they make of queries and keys. The log-sum-exp of each row is saved. */
+typedef struct ExactPack {
+    AttendPack p;
+    real *lse; /* (h,n) */
+} ExactPack;
+void exact_layout(ExactPack *x, const AttnShape *s, AttnMemory *memory, int n, int m,
+                  bool backward);
+/* Writes o, which is the caller's, and lse. */
+void exact_attend(const AttnCall *c, const ExactPack *x);
+/* From o and go to dq, dk and dv of the pack. */
+void exact_attend_backward(const AttnCall *c, const ExactPack *x);
+
 #endif

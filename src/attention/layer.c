@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "ops/attend.h"
 #include "ops/linear.h"
+#include "ops/rope.h"
 #include "ops/vec.h"
 
 /* In place, one after the other. */
@@ -96,6 +97,18 @@ void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n)
     Product p = {.proj = c->proj, .count = 3, .n = n, .d = c->d, .x = x};
     for (int i = 0; i < 3; i++) p.y[i] = rows->qkv[i];
     run_jobs(c, attn_tiles(n), forward_tile, &p);
+}
+
+void attn_turn(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n) {
+    const Rope rope = {c->rope, NULL};
+    for (int i = ATTN_Q; i <= ATTN_K; i++)
+        if (rows->qkv[i]) rope_turn(&rope, rows->qkv[i], NULL, n, s->h, s->e);
+}
+
+void attn_turn_back(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n) {
+    const Rope rope = {c->rope, NULL};
+    for (int i = ATTN_Q; i <= ATTN_K; i++)
+        if (rows->dqkv[i]) rope_turn_back(&rope, rows->dqkv[i], NULL, n, s->h, s->e);
 }
 
 void attn_output(const AttnCall *c, const AttnRows *rows, real *y, const int *list, int n) {

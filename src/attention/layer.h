@@ -43,6 +43,11 @@ void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n)
 void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, bool add,
                            const real *x, int n);
 
+/* Where positions are rotary: q and k of tokens 0 to n - 1 are turned in place, and the gradients
+ * of turned ones back. For mechanisms whose products all see them turned. */
+void attn_turn(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n);
+void attn_turn_back(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n);
+
 /* Rows of y, the first n or those that a list names, = r through o; dr from dy (n,d), and o's own
  * gradients are added to. */
 void attn_output(const AttnCall *c, const AttnRows *rows, real *y, const int *list, int n);

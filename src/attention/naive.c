@@ -10,7 +10,6 @@
 #include "attention/layer.h"
 #include "core/gemm.h"
 #include "ops/attnfn.h"
-#include "ops/rope.h"
 
 typedef struct Naive {
     const AttnShape *s;
@@ -63,23 +62,11 @@ static void backward_head(const void *ctx, int head, Arena scratch) {
     gemm_tn(o->rows.dqkv[ATTN_V] + at, d, P, N, o->rows.dr + at, d, N, e, N, true);
 }
 
-static void turn(const Naive *o, const AttnCall *c) {
-    const Rope rope = {c->rope, NULL};
-    for (int i = ATTN_Q; i <= ATTN_K; i++)
-        rope_turn(&rope, o->rows.qkv[i], NULL, o->N, o->s->h, o->s->e);
-}
-
-static void turn_back(const Naive *o, const AttnCall *c) {
-    const Rope rope = {c->rope, NULL};
-    for (int i = ATTN_Q; i <= ATTN_K; i++)
-        rope_turn_back(&rope, o->rows.dqkv[i], NULL, o->N, o->s->h, o->s->e);
-}
-
 static void forward(const void *self, const AttnCall *c) {
     Naive o;
     layout(&o, self, c->memory, c->N, false);
     attn_project(c, &o.rows, c->X, c->N);
-    turn(&o, c);
+    attn_turn(c, &o.rows, o.s, c->N);
     attn_each(c, o.s->h, forward_head, NULL, &o);
     attn_output(c, &o.rows, c->Y, NULL, c->N);
 }
@@ -89,11 +76,11 @@ static void backward(const void *self, const AttnCall *c) {
     layout(&o, self, c->memory, c->N, true);
     if (!o.s->keep) {
         attn_project(c, &o.rows, c->X, c->N);
-        turn(&o, c);
+        attn_turn(c, &o.rows, o.s, c->N);
     }
     attn_output_backward(c, &o.rows, c->dY, c->N);
     attn_each(c, o.s->h, backward_head, NULL, &o);
-    turn_back(&o, c);
+    attn_turn_back(c, &o.rows, o.s, c->N);
     attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
 }
 
