@@ -103,7 +103,7 @@ typedef struct AttnMech {
     void (*groups)(const void *self, int *rounds, bool *keys);
 } AttnMech;
 
-extern const AttnMech attn_cast, attn_full, attn_naive;
+extern const AttnMech attn_cast, attn_full, attn_naive, attn_local, attn_linear, attn_linformer;
 
 /* Ends with NULL. */
 extern const AttnMech *const attn_table[];
