@@ -29,7 +29,7 @@ static size_t tile_reals(int width) {
 
 void attend_layout(AttendPack *p, Arena *a, int n, int m, int d, int e, bool backward) {
     const size_t queries = attend_padded(n) * (size_t)d, keys = attend_padded(m) * (size_t)d;
-    *p = (AttendPack){.d = d, .e = e, .band = ATTEND_ALL};
+    *p = (AttendPack){.d = d, .e = e, .ld = d, .band = ATTEND_ALL};
     p->q = arena_reals(a, queries);
     p->k = arena_reals(a, keys);
     p->v = arena_reals(a, keys);
@@ -54,22 +54,22 @@ static inline void scaled(real *to, const real *from, real scale, int left) {
     vec_store(to, scale * vec_load(from, left), left);
 }
 
-static void gather(real *restrict dst, const real *restrict src, const int *rows, real scale, int n,
-                   int width) {
-    const size_t d = (size_t)width, end = attend_padded(n);
+static void gather(const AttendPack *p, real *restrict dst, const real *restrict src,
+                   const int *rows, real scale, int n) {
+    const size_t d = (size_t)p->d, end = attend_padded(n);
     for (int r = 0; r < n; r++) {
-        const real *row = src + (size_t)(rows ? rows[r] : r) * d;
-        EACH_VEC(i, left, width, scaled(dst + (size_t)r * d + i, row + i, scale, left));
+        const real *row = src + (size_t)(rows ? rows[r] : r) * (size_t)p->ld;
+        EACH_VEC(i, left, p->d, scaled(dst + (size_t)r * d + i, row + i, scale, left));
     }
     memset(dst + (size_t)n * d, 0, (end - (size_t)n) * d * sizeof *dst);
 }
 
-static void scatter(real *restrict dst, const real *restrict src, const int *rows, real scale,
-                    int n, int width) {
-    const size_t d = (size_t)width;
+static void scatter(const AttendPack *p, real *restrict dst, const real *restrict src,
+                    const int *rows, real scale, int n) {
+    const size_t d = (size_t)p->d;
     for (int r = 0; r < n; r++) {
-        real *row = dst + (size_t)(rows ? rows[r] : r) * d;
-        EACH_VEC(i, left, width, vec_add_scaled(row + i, src + (size_t)r * d + i, scale, left));
+        real *row = dst + (size_t)(rows ? rows[r] : r) * (size_t)p->ld;
+        EACH_VEC(i, left, p->d, vec_add_scaled(row + i, src + (size_t)r * d + i, scale, left));
     }
 }
 
@@ -79,7 +79,7 @@ void attend_pack_queries(AttendPack *p, const real *q, const int *queries, int n
     p->n = n;
     p->np = padded(n);
     p->queries = queries;
-    gather(p->q, q, queries, inv_tau(p), n, p->d);
+    gather(p, p->q, q, queries, inv_tau(p), n);
     rope_turn(&p->rope, p->q, queries, n, p->d / p->e, p->e);
 }
 
@@ -87,14 +87,14 @@ void attend_pack_keys(AttendPack *p, const real *k, const real *v, const int *ke
     p->m = m;
     p->mp = padded(m);
     p->keys = keys;
-    gather(p->k, k, keys, 1, m, p->d);
+    gather(p, p->k, k, keys, 1, m);
     rope_turn(&p->rope, p->k, keys, m, p->d / p->e, p->e);
-    gather(p->v, v, keys, 1, m, p->d);
+    gather(p, p->v, v, keys, 1, m);
     transpose(p->kt, p->mp, p->k, p->d, p->mp, p->d);
 }
 
 void attend_pack_backward(AttendPack *p, const real *go) {
-    gather(p->go, go, p->queries, 1, p->n, p->d);
+    gather(p, p->go, go, p->queries, 1, p->n);
     transpose(p->vt, p->mp, p->v, p->d, p->mp, p->d);
 }
 
@@ -112,9 +112,9 @@ void attend_turn_back(const AttendPack *p, bool keys) {
 }
 
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv) {
-    scatter(dq, p->dq, p->queries, inv_tau(p), p->n, p->d);
-    scatter(dk, p->dk, p->keys, 1, p->m, p->d);
-    scatter(dv, p->dv, p->keys, 1, p->m, p->d);
+    scatter(p, dq, p->dq, p->queries, inv_tau(p), p->n);
+    scatter(p, dk, p->dk, p->keys, 1, p->m);
+    scatter(p, dv, p->dv, p->keys, 1, p->m);
 }
 
 /* Row r of a head's columns. */
@@ -133,14 +133,23 @@ typedef struct Tile {
     int j0, keys, kp, ld;
 } Tile;
 
-/* The keys that query i sees: from..to-1. */
-static int key_from(const AttendPack *p, int i) { return max_int(i + p->band.first, 0); }
-static int key_to(const AttendPack *p, int i) { return min_int(i + p->band.last + 1, p->m); }
+/* The keys that query i sees, or all but one of them: from..to-1. */
+static int block_of(const AttendPack *p) { return max_int(p->band.block, 1); }
+static int key_from(const AttendPack *p, int i) {
+    return max_int((i / block_of(p) + p->band.first) * block_of(p), 0);
+}
+static int key_to(const AttendPack *p, int i) {
+    return min_int((i / block_of(p) + p->band.last + 1) * block_of(p), p->m);
+}
 
+/* The queries of a tile are of one block, so that they see the same keys. Rows behind them may be
+ * the next tile's, and padding only where there are no more. */
 static void tile_rows_at(Tile *t, const AttendPack *p, int r0, int most, int end) {
+    const int block = block_of(p);
     t->r0 = r0;
     t->rows = min_int(most, end - r0);
-    t->rp = padded(t->rows);
+    if (block > 1) t->rows = min_int(t->rows, block - r0 % block);
+    t->rp = r0 + t->rows < p->n ? t->rows : min_int(p->np - r0, most);
     t->first = key_from(p, r0) / 16 * 16;
     t->end = key_to(p, r0 + t->rows - 1);
 }
@@ -157,24 +166,29 @@ static void tile_keys_at(Tile *t, int j0) {
 
 /* Whether some row of the tile does not see some key that its products read. */
 static bool is_cut(const AttendPack *p, const Tile *t) {
+    if (p->band.not_self && t->r0 < t->j0 + t->keys && t->j0 < t->r0 + t->rows) return true;
     return key_from(p, t->r0 + t->rows - 1) > t->j0 ||
            key_to(p, t->r0) < min_int(t->j0 + t->kp, p->m);
 }
 
-/* The columns of the tile that its row r sees: from..to-1, none where to <= from. */
-typedef struct Span {
-    int from, to;
-} Span;
-static Span seen(const AttendPack *p, const Tile *t, int r) {
-    const int i = t->r0 + r;
-    return (Span){max_int(key_from(p, i) - t->j0, 0), min_int(key_to(p, i) - t->j0, t->keys)};
+/* The columns of the tile that its row r sees: two runs from..to-1, of which one or both may be
+ * empty, the second behind the first. */
+typedef struct Seen {
+    int from[2], to[2];
+} Seen;
+static Seen seen(const AttendPack *p, const Tile *t, int r) {
+    const int i = t->r0 + r, self = p->band.not_self ? i - t->j0 : -1;
+    const int from = min_int(max_int(key_from(p, i) - t->j0, 0), t->kp);
+    const int to = max_int(min_int(key_to(p, i) - t->j0, t->keys), from);
+    if (self >= from && self < to) return (Seen){{from, self + 1}, {self, to}};
+    return (Seen){{from, to}, {to, to}};
 }
 
 /* What a row does not see becomes `value`. */
-static void cut_row(real *row, const Tile *t, Span s, real value) {
-    const int from = min_int(s.from, t->kp);
-    for (int j = 0; j < from; j++) row[j] = value;
-    for (int j = max_int(s.to, from); j < t->kp; j++) row[j] = value;
+static void cut_row(real *row, const Tile *t, Seen s, real value) {
+    for (int j = 0; j < s.from[0]; j++) row[j] = value;
+    for (int j = s.to[0]; j < s.from[1]; j++) row[j] = value;
+    for (int j = s.to[1]; j < t->kp; j++) row[j] = value;
 }
 
 /* Padding, so that loops run over whole vectors. Rows beyond the last are zero rows of q and go,
@@ -226,16 +240,28 @@ static bool shift_rows(real *s, const Tile *t, const Running *run) {
 /* The same of a tile with cuts, exponentials and their sums included: of what is seen alone. */
 enum { LOWEST = -(1 << 30) }; /* what a row that sees nothing of a tile adds to its shift */
 
+static real largest_seen(const real *s, Seen see) {
+    real top = LOWEST;
+    for (int i = 0; i < 2; i++) {
+        const int n = see.to[i] - see.from[i];
+        const real most = n > 0 ? vmath_max(s + see.from[i], n) : LOWEST;
+        top = most > top ? most : top;
+    }
+    return top;
+}
+
 static bool shift_cut_rows(real *s, const AttendPack *p, const Tile *t, const Running *run) {
     const bool later = t->j0 > t->first;
     for (int r = 0; r < t->rows; r++, s += t->ld) {
-        const Span see = seen(p, t, r);
-        const int n = see.to - see.from;
-        real top = n > 0 ? vmath_max(s + see.from, n) : LOWEST;
+        const Seen see = seen(p, t, r);
+        real top = largest_seen(s, see);
         if (later && run->m[r] > top) top = run->m[r];
         run->factor[r] = later ? REAL_EXP(run->m[r] - top) : 1;
         run->m[r] = top;
-        run->sum[r] = n > 0 ? vmath_exp_sum(s + see.from, s + see.from, top, n) : 0;
+        run->sum[r] = 0;
+        for (int i = 0; i < 2; i++)
+            run->sum[r] +=
+                vmath_exp_sum(s + see.from[i], s + see.from[i], top, see.to[i] - see.from[i]);
         cut_row(s, t, see, 0);
     }
     return later;
@@ -281,13 +307,22 @@ static void clear(const AttendPack *p, real *x, int r0, int rows, int head) {
     for (int r = r0; r < r0 + rows; r++) memset(at(p, x, r, head), 0, (size_t)p->e * sizeof *x);
 }
 
+/* The scores of a tile: padded rows of q on padded keys. */
+static void scores(const AttendPack *p, const Tile *t, int head, real *s) {
+    gemm_nn(s, t->ld, at(p, p->q, t->r0, head), p->d, transposed(p, p->kt, t->j0, head), p->mp,
+            t->rp, t->kp, p->e, false);
+    if (!p->bias) return;
+    const real *bias = p->bias + (size_t)head * (size_t)p->mp + t->j0;
+    for (int r = 0; r < t->rows; r++, s += t->ld) vec_add(s, s, bias, t->kp);
+}
+
 void attend_forward(const AttendPack *p, const AttendTiles *tiles, int head, int r0, int n,
                     real *lse, AttnFn f) {
     const int d = p->d, e = p->e, end = r0 + n;
     real *const stats = tiles->stats, *s = tiles->tile;
     const Running run = {stats, stats + ROWS, stats + 2 * ROWS, stats + 3 * ROWS};
     Tile t = {.ld = min_int(KEYS, p->mp)};
-    for (; r0 < end; r0 += ROWS) {
+    for (; r0 < end; r0 += t.rows) {
         tile_rows_at(&t, p, r0, ROWS, end);
         real *o = at(p, p->o, r0, head);
         if (t.first >= t.end) {
@@ -296,8 +331,7 @@ void attend_forward(const AttendPack *p, const AttendTiles *tiles, int head, int
             continue;
         }
         EACH_KEYS(&t) {
-            gemm_nn(s, t.ld, at(p, p->q, r0, head), d, transposed(p, p->kt, j0, head), p->mp, t.rp,
-                    t.kp, e, false);
+            scores(p, &t, head, s);
             if (f == ATTN_SOFTMAX)
                 online_softmax(s, p, &t, &run, o);
             else
@@ -338,7 +372,7 @@ static void tile_backward(real *s, real *dp, const Tile *t, real *D, bool d_know
  * that is harmless, after it 0. */
 static void cut_tile(const AttendPack *p, real *s, real *dp, const Tile *t, const real *score) {
     for (int r = 0; r < t->rows; r++, s += t->ld, dp += t->ld) {
-        const Span see = seen(p, t, r);
+        const Seen see = seen(p, t, r);
         cut_row(s, t, see, score ? score[t->r0 + r] : 0);
         cut_row(dp, t, see, 0);
     }
@@ -366,9 +400,17 @@ static void tile_products(const AttendPack *p, const AttendTiles *x, const Tile 
             !first_rows);
 }
 
+/* Sums of columns of dS. */
+static void bias_backward(const AttendPack *p, const AttendTiles *x, const Tile *t, int head) {
+    real *dbias = p->dbias + (size_t)head * (size_t)p->mp + t->j0;
+    for (int r = 0; r < t->rows; r++)
+        vec_add(dbias, dbias, x->dtile + (size_t)r * (size_t)t->ld, t->keys);
+}
+
 /* Whether every query sees every key, and there are some: then tiles reach all of dq, dk, dv. */
 static bool sees_all(const AttendPack *p) {
-    return p->n > 0 && p->m > 0 && key_from(p, p->n - 1) == 0 && key_to(p, 0) == p->m;
+    return p->n > 0 && p->m > 0 && !p->band.not_self && key_from(p, p->n - 1) == 0 &&
+           key_to(p, 0) == p->m;
 }
 
 void attend_backward(const AttendPack *p, const AttendTiles *x, int head, real *da, const real *a,
@@ -380,21 +422,24 @@ void attend_backward(const AttendPack *p, const AttendTiles *x, int head, real *
     real *D = x->stats;
     if (!all) clear(p, p->dq, 0, p->np, head), clear(p, p->dk, 0, mp, head);
     if (!all) clear(p, p->dv, 0, mp, head);
-    for (int r0 = 0; r0 < n; r0 += most) {
+    if (p->bias) memset(p->dbias + (size_t)head * (size_t)mp, 0, (size_t)mp * sizeof *p->dbias);
+    for (int r0 = 0; r0 < n; r0 += t.rows) {
         tile_rows_at(&t, p, r0, most, n);
-        const real *q = at(p, p->q, r0, head), *go = at(p, p->go, r0, head);
+        const real *go = at(p, p->go, r0, head);
         if (x->whole_rows)
             memset(D, 0, (size_t)t.rows * sizeof *D);
         else
             row_dots(D, go, at(p, p->o, r0, head), t.rows, d, e);
+        for (int r = 0; r < t.rows && p->dlse; r++) D[r] -= p->dlse[head * n + r0 + r];
         EACH_KEYS(&t) {
-            gemm_nn(x->tile, t.ld, q, d, transposed(p, p->kt, j0, head), mp, t.rp, t.kp, e, false);
+            scores(p, &t, head, x->tile);
             gemm_nn(x->dtile, t.ld, go, d, transposed(p, p->vt, j0, head), mp, t.rp, t.kp, e,
                     false);
             const bool cut = is_cut(p, &t);
             if (cut) cut_tile(p, x->tile, x->dtile, &t, f == ATTN_SOFTMAX ? lse : NULL);
             tile_backward(x->tile, x->dtile, &t, D, !x->whole_rows, a, lse, f);
             if (cut) cut_tile(p, x->tile, x->dtile, &t, NULL);
+            if (p->bias) bias_backward(p, x, &t, head);
             tile_products(p, x, &t, head, all && j0 == t.first, all && r0 == 0);
         }
         if (da) memcpy(da + r0, D, (size_t)t.rows * sizeof *da);

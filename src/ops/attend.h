@@ -9,15 +9,21 @@
 #ifndef OPS_ATTEND_H
 #define OPS_ATTEND_H
 
+#include <stdbool.h>
+
 #include "core/mem.h"
 #include "ops/attnfn.h"
 #include "ops/rope.h"
 
 /* Which keys a query sees: of query i, its place in the pack, keys i + first to i + last, where
- * there are such. Another key's weight is exactly 0, and tiles of keys that no query of a tile sees
- * cost nothing; a query that sees none has output 0. */
+ * there are such; with a block of some queries and keys, all keys of blocks i / block + first to
+ * i / block + last; and not key i itself where that is left out. Another key's weight is exactly 0,
+ * and tiles of keys that no query of a tile sees cost nothing; a query that sees none has output 0.
+ */
 typedef struct AttendBand {
     int first, last;
+    int block;     /* 0: 1 */
+    bool not_self; /* key i is left out of what query i sees */
 } AttendBand;
 #define ATTEND_FAR (1 << 29)
 #define ATTEND_ALL ((AttendBand){-ATTEND_FAR, ATTEND_FAR})
@@ -28,15 +34,22 @@ typedef struct AttendBand {
 typedef struct AttendPack {
     int n, np, m, mp;          /* queries and keys, and rows with padding */
     int d, e;                  /* width of all heads, of one */
+    int ld;                    /* row stride of what is packed: d, unless set after layout */
     const int *queries, *keys; /* the rows that were packed; NULL: from 0 on */
     AttendBand band;
-    Rope rope;     /* of the rows' tokens */
-    real *q;       /* (np,d) */
-    real *o;       /* (np,d) the caller's: forward writes it, backward reads it */
-    real *k, *v;   /* (mp,d) */
-    real *kt, *vt; /* (d,mp) transposed; vt in the backward pass only, like all below */
-    real *go, *dq; /* (np,d) the gradient of o; written */
-    real *dk, *dv; /* (mp,d) written */
+    Rope rope; /* of the rows' tokens */
+    /* The caller's; NULL: none. What is added to a head's scores of each key, 0 in the padding; its
+     * gradient, which backward writes; and that of each row's log-sum-exp, which it takes into
+     * account (neither with whole_rows nor with row weights). */
+    const real *bias; /* (h,mp) */
+    real *dbias;      /* (h,mp) */
+    const real *dlse; /* (h,n) */
+    real *q;          /* (np,d) */
+    real *o;          /* (np,d) the caller's: forward writes it, backward reads it */
+    real *k, *v;      /* (mp,d) */
+    real *kt, *vt;    /* (d,mp) transposed; vt in the backward pass only, like all below */
+    real *go, *dq;    /* (np,d) the gradient of o; written */
+    real *dk, *dv;    /* (mp,d) written */
 } AttendPack;
 
 /* A tile of scores: of each thread its own. */
@@ -55,7 +68,7 @@ void attend_layout(AttendPack *p, Arena *a, int n, int m, int d, int e, bool bac
 /* whole_rows: the backward pass has no o (see below). */
 void attend_layout_tiles(AttendTiles *t, Arena *a, int m, bool backward, bool whole_rows);
 
-/* Packs rows queries[0..n-1] of q and keys[0..m-1] of k and v (row stride d; no list: from row 0
+/* Packs rows queries[0..n-1] of q and keys[0..m-1] of k and v (row stride ld; no list: from row 0
  * on), q scaled by 1/sqrt(e); q and k are turned by p->rope. */
 void attend_pack_queries(AttendPack *p, const real *q, const int *queries, int n);
 void attend_pack_keys(AttendPack *p, const real *k, const real *v, const int *keys, int m);
@@ -65,7 +78,7 @@ void attend_pack_backward(AttendPack *p, const real *go);
 void attend_no_gradients(const AttendPack *p);
 /* Turns dq and dk back; with `keys` also k itself. */
 void attend_turn_back(const AttendPack *p, bool keys);
-/* Adds dq / sqrt(e), dk and dv to the rows that they came from. */
+/* Adds dq / sqrt(e), dk and dv to the rows that they came from (row stride ld). */
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv);
 
 /* A job may have any run of queries that begins at a multiple of this. */

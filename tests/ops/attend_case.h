@@ -53,7 +53,9 @@ static real *reals(size_t n) {
 }
 
 static bool sees(const Case *c, int i, int j) {
-    return i + c->band.first <= j && j <= i + c->band.last;
+    const int block = c->band.block > 1 ? c->band.block : 1, from = i / block, to = j / block;
+    if (c->band.not_self && i == j) return false;
+    return from + c->band.first <= to && to <= from + c->band.last;
 }
 
 typedef struct Pass {
@@ -144,19 +146,50 @@ static void close_case(Case *c) {
 
 static const char *describe(const Case *c) {
     static char text[200];
-    snprintf(text, sizeof text, "%s, %d queries, %d keys, %d of width %d, band %d..%d, lists %d%s",
+    snprintf(text, sizeof text,
+             "%s, %d queries, %d keys, %d of width %d, band %d..%d of %d%s, lists %d%s",
              c->fn ? "laplace" : "softmax", c->n, c->m, c->h, c->e, c->band.first, c->band.last,
-             c->lists, c->a ? ", weights" : "");
+             c->band.block, c->band.not_self ? " without itself" : "", c->lists,
+             c->a ? ", weights" : "");
     return text;
 }
 
 /* Windows, of one key too and shifted off the keys in part or whole; none at all; one or both ends
- * open. */
+ * open; of blocks; without the query's own key. */
 #define FAR ATTEND_FAR
 static const AttendBand bands[] = {
-    {0, 0},      {-1, 1},    {-5, 0},      {0, 7},     {-16, 15},    {-40, 17},   {-48, 300},
-    {-300, -20}, {3, 3},     {30, 500},    {2, -2},    {5000, 6000}, {-70, -64},  {-6000, -5000},
-    {-FAR, 0},   {-FAR, -1}, {-FAR, -200}, {-FAR, 36}, {1, FAR},     {-100, FAR}, {250, FAR},
+    {0, 0},
+    {-1, 1},
+    {-5, 0},
+    {0, 7},
+    {-16, 15},
+    {-40, 17},
+    {-48, 300},
+    {-300, -20},
+    {3, 3},
+    {30, 500},
+    {2, -2},
+    {5000, 6000},
+    {-70, -64},
+    {-6000, -5000},
+    {-FAR, 0},
+    {-FAR, -1},
+    {-FAR, -200},
+    {-FAR, 36},
+    {1, FAR},
+    {-100, FAR},
+    {250, FAR},
+    {0, 0, 64},
+    {-1, 0, 32},
+    {0, 0, 100},
+    {-1, 0, 7},
+    {1, 2, 48},
+    {0, 0, 62},
+    {0, 0, 0, true},
+    {-1, 0, 32, true},
+    {-1, 0, 9, true},
+    {-FAR, FAR, 0, true},
+    {-20, 300, 0, true},
 };
 /* A last tile of one query has no other to tell that it is cut: 1, 65, 129. */
 static const struct {

@@ -19,6 +19,8 @@ typedef struct Attend {
     bool whole_rows;
     int *queries, *keys;           /* NULL: rows from 0 on */
     GradTensor *q, *k, *v, *a, *y; /* tables; a (h,n), or absent; y as q */
+    GradTensor *bias, *sums;       /* (h,m) and the output lse (h,n), or both absent */
+    real *padded[2];               /* (h,mp) bias and its gradient */
     AttendPack pack;
     AttendTiles tiles;
     real *o, *lse, *da; /* (np,d), (h,n), (n) */
@@ -44,6 +46,11 @@ static void open_pass(Attend *o, bool backward) {
     attend_pack_queries(&o->pack, o->q->x, o->queries, o->n);
     attend_pack_keys(&o->pack, o->k->x, o->v->x, o->keys, o->m);
     o->pack.band = o->band;
+    for (int i = 0; i < o->h * o->pack.mp && o->bias; i++)
+        o->padded[0][i] =
+            i % o->pack.mp < o->m ? o->bias->x[i / o->pack.mp * o->m + i % o->pack.mp] : 0;
+    o->pack.bias = o->padded[0], o->pack.dbias = o->padded[1];
+    o->pack.dlse = o->bias ? o->sums->dx : NULL;
 }
 
 /* Rows of y that no query is have 0; a row that several are has their sum. */
@@ -64,6 +71,7 @@ static void forward(void *ctx) {
         attend_forward(&o->pack, &o->tiles, head, 0, o->n, o->lse + head * o->n, o->fn);
         add_output(o, head);
     }
+    if (o->bias) memcpy(o->sums->x, o->lse, o->sums->n * sizeof(real));
 }
 
 static void backward(void *ctx) {
@@ -77,6 +85,8 @@ static void backward(void *ctx) {
         for (int i = 0; i < o->n && o->a; i++) o->a->dx[at + i] += o->da[i];
     }
     attend_unpack(&o->pack, o->q->dx, o->k->dx, o->v->dx);
+    for (int i = 0; i < o->h * o->m && o->bias; i++)
+        o->bias->dx[i] += o->padded[1][i / o->m * o->pack.mp + i % o->m];
 }
 
 static real *reals(int rows, int cols) {
@@ -98,7 +108,8 @@ typedef struct Size {
     int n, m, h, e;
 } Size;
 
-/* `mode`: bit 0: whole rows; bit 1: weights. */
+/* `mode`: bit 0: whole rows; bit 1: weights; BIASED: a bias, and the sums of rows are an output. */
+enum { BIASED = 4 };
 static void check(AttnFn fn, int mode, Size s, AttendBand band, int shape) {
     Draws d = draws_open("attend", (uint64_t)shape);
     Attend o = {fn, s.n, s.m, s.h, s.e, band, .whole_rows = mode & 1};
@@ -106,21 +117,29 @@ static void check(AttnFn fn, int mode, Size s, AttendBand band, int shape) {
     if (draw_int(&d, 0, 1)) o.queries = draw_list(&d, o.n, qrows);
     if (draw_int(&d, 0, 1)) o.keys = draw_list(&d, o.m, krows);
     GradCase c;
-    grad_open(&c, d, "attend %s, %d queries of %d%s, %d keys of %d%s, h %d, e %d, band %d..%d%s%s",
+    grad_open(&c, d,
+              "attend %s, %d queries of %d%s, %d keys of %d%s, h %d, e %d, band %d..%d of %d%s%s%s",
               o.fn ? "laplace" : "softmax", o.n, qrows, o.queries ? " listed" : "", o.m, krows,
-              o.keys ? " listed" : "", o.h, o.e, o.band.first, o.band.last,
-              o.whole_rows ? ", whole rows" : "", mode & 2 ? ", weighted" : "");
+              o.keys ? " listed" : "", o.h, o.e, o.band.first, o.band.last, o.band.block,
+              o.band.not_self ? " but itself" : "", o.whole_rows ? ", whole rows" : "",
+              mode & 2 ? ", weighted" : "");
     const size_t width = (size_t)(o.h * o.e), q = (size_t)qrows * width, k = (size_t)krows * width;
     o.q = grad_input(&c, "q", q, 1);
     o.k = grad_input(&c, "k", k, 1);
     o.v = grad_input(&c, "v", k, 1);
     o.a = mode & 2 ? grad_input(&c, "a", (size_t)(o.n * o.h), 1) : NULL;
     o.y = grad_output(&c, "y", q);
+    if (mode == BIASED) {
+        o.bias = grad_input(&c, "bias", (size_t)(o.h * o.m), 1);
+        o.sums = grad_output(&c, "lse", (size_t)(o.h * o.n));
+        for (int i = 0; i < 2; i++) o.padded[i] = reals(o.h, (int)attend_padded(o.m));
+    }
     o.o = reals((int)attend_padded(o.n), o.h * o.e);
     o.lse = reals(o.h, o.n), o.da = reals(o.n, 1);
     grad_check(&c, forward, backward, &o);
     grad_close(&c);
     free(o.memory), free(o.queries), free(o.keys), free(o.o), free(o.lse), free(o.da);
+    free(o.padded[0]), free(o.padded[1]);
 }
 
 /* Around the vector's width (16) and the tile's sides (64, 256). */
@@ -131,8 +150,23 @@ static const Size sizes[] = {
 };
 #define FAR ATTEND_FAR
 static const AttendBand bands[] = {
-    {-FAR, FAR}, {0, 0},   {-1, 2},   {-FAR, 0},  {-20, -3}, {1, FAR},
-    {-30, 17},   {4, 260}, {-2, 300}, {-FAR, 19}, {50, 51},
+    {-FAR, FAR},
+    {0, 0},
+    {-1, 2},
+    {-FAR, 0},
+    {-20, -3},
+    {1, FAR},
+    {-30, 17},
+    {4, 260},
+    {-2, 300},
+    {-FAR, 19},
+    {50, 51},
+    {-1, 0, 32},
+    {0, 0, 7},
+    {0, 0, 64},
+    {-1, 0, 5, true},
+    {-1, 0, 32, true},
+    {-FAR, FAR, 0, true},
 };
 enum { SIZES = sizeof sizes / sizeof *sizes, BANDS = sizeof bands / sizeof *bands };
 
@@ -153,6 +187,8 @@ static void all_sizes(AttnFn fn) {
 static void softmax(void **state) {
     (void)state;
     all_sizes(ATTN_SOFTMAX);
+    for (int i = 0; i < SIZES; i++)
+        check(ATTN_SOFTMAX, BIASED, sizes[i], bands[i % 2 * i % BANDS], i);
     grad_report("attend softmax");
 }
 

@@ -28,9 +28,12 @@ static void wide_bands(void **state) {
 /* Whether products of query i's tile read key j: whole 16s, from the first key that the tile's
  * queries see to the last. What they read may be as large as it likes; the rest may be NaN. */
 static bool is_read(const Case *c, int i, int j) {
-    const int r0 = i / ATTEND_ROWS * ATTEND_ROWS;
-    const int last = r0 + ATTEND_ROWS < c->n ? r0 + ATTEND_ROWS - 1 : c->n - 1;
-    const int from = r0 + c->band.first, to = last + c->band.last;
+    const int block = c->band.block > 1 ? c->band.block : 1, far = block > 1 ? block : c->n;
+    const int start = i / far * far, r0 = start + (i - start) / ATTEND_ROWS * ATTEND_ROWS;
+    const int end = start + far < c->n ? start + far : c->n;
+    const int last = r0 + ATTEND_ROWS < end ? r0 + ATTEND_ROWS - 1 : end - 1;
+    const int from = (r0 / block + c->band.first) * block;
+    const int to = (last / block + c->band.last + 1) * block - 1;
     return (from > 0 ? from : 0) / 16 <= j / 16 && j / 16 <= (to < c->m ? to : c->m - 1) / 16 &&
            to >= 0;
 }
