@@ -103,7 +103,8 @@ typedef struct AttnMech {
     void (*groups)(const void *self, int *rounds, bool *keys);
 } AttnMech;
 
-extern const AttnMech attn_cast, attn_full, attn_naive, attn_local, attn_linear, attn_linformer;
+extern const AttnMech attn_cast, attn_full, attn_naive, attn_local, attn_linear, attn_linformer,
+    attn_nystrom;
 
 /* Ends with NULL. */
 extern const AttnMech *const attn_table[];

@@ -8,7 +8,7 @@ void exact_layout(ExactPack *x, const AttnShape *s, AttnMemory *memory, int n, i
                   bool backward) {
     attend_layout(&x->p, &memory->scratch, n, m, s->d, s->e, backward);
     x->lse = arena_reals(&memory->saved, (size_t)n * (size_t)s->h);
-    attend_layout_tiles(&(AttendTiles){0}, &memory->job, m, backward, false);
+    attend_layout_tiles(&(AttendTiles){0}, &memory->job, m, backward, x->whole_rows);
 }
 
 /* A head's tile of queries. */
@@ -24,7 +24,7 @@ static void forward_job(const void *ctx, int job, Arena scratch) {
 static void backward_job(const void *ctx, int head, Arena scratch) {
     const ExactPack *x = ctx;
     AttendTiles t;
-    attend_layout_tiles(&t, &scratch, x->p.m, true, false);
+    attend_layout_tiles(&t, &scratch, x->p.m, true, x->whole_rows);
     attend_backward(&x->p, &t, head, NULL, NULL, x->lse + (size_t)head * (size_t)x->p.n,
                     ATTN_SOFTMAX);
 }

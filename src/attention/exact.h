@@ -18,13 +18,14 @@ double exact_flops(const AttnShape *s, AttendBand band, int N);
  * they make of queries and keys. The log-sum-exp of each row is saved. */
 typedef struct ExactPack {
     AttendPack p;
-    real *lse; /* (h,n) */
+    real *lse;       /* (h,n) */
+    bool whole_rows; /* set before: backward has no o (ops/attend.h) */
 } ExactPack;
 void exact_layout(ExactPack *x, const AttnShape *s, AttnMemory *memory, int n, int m,
                   bool backward);
 /* Writes o, which is the caller's, and lse. */
 void exact_attend(const AttnCall *c, const ExactPack *x);
-/* From o and go to dq, dk and dv of the pack. */
+/* From o, unless it has none, and go to dq, dk and dv of the pack. */
 void exact_attend_backward(const AttnCall *c, const ExactPack *x);
 
 #endif

@@ -10,10 +10,9 @@ static inline void add_product(real *y, const real *w, const real *x, int left) 
     vec_store(y, vec_load(y, left) + vec_load(w, left) * vec_load(x, left), left);
 }
 
-/* One row of y: x_n + sum_t w_t x_(n + sign (t - half)). */
+/* One row of y += sum_t w_t x_(n + sign (t - half)). */
 static void filter_row(real *restrict y, const real *x, const real *wt, int n, int sign, int taps,
                        int N, int d) {
-    vec_copy(y, x + (size_t)n * (size_t)d, d);
     for (int t = 0; t < taps; t++) {
         const int from = n + sign * (t - taps / 2);
         const real *w = wt + t * d, *at = x + (size_t)from * (size_t)d;
@@ -21,12 +20,26 @@ static void filter_row(real *restrict y, const real *x, const real *wt, int n, i
     }
 }
 
+void conv_add(real *y, const real *x, const real *wt, int taps, int sign, int n0, int n, int N,
+              int d) {
+    for (int i = n0; i < n0 + n; i++)
+        filter_row(y + (size_t)i * (size_t)d, x, wt, i, sign, taps, N, d);
+}
+
+static void with_identity(real *y, const real *x, const real *wt, int taps, int sign, int N,
+                          int d) {
+    for (int n = 0; n < N; n++) {
+        vec_copy(y + (size_t)n * (size_t)d, x + (size_t)n * (size_t)d, d);
+        conv_add(y, x, wt, taps, sign, n, 1, N, d);
+    }
+}
+
 void conv_forward(real *y, const real *x, const real *wt, int taps, int N, int d) {
-    for (int n = 0; n < N; n++) filter_row(y + (size_t)n * (size_t)d, x, wt, n, 1, taps, N, d);
+    with_identity(y, x, wt, taps, 1, N, d);
 }
 
 void conv_backward_input(real *dx, const real *dy, const real *wt, int taps, int N, int d) {
-    for (int n = 0; n < N; n++) filter_row(dx + (size_t)n * (size_t)d, dy, wt, n, -1, taps, N, d);
+    with_identity(dx, dy, wt, taps, -1, N, d);
 }
 
 /* Rows are summed in runs, and runs in order: a single sum over a long document would lose digits.

@@ -9,6 +9,11 @@
 /* y (N,d) is written; x (N,d); wt (taps,d), transposed; taps is odd. */
 void conv_forward(real *y, const real *x, const real *wt, int taps, int N, int d);
 
+/* Without the identity, of rows n0 to n0 + n - 1 alone: y_n += sum_t w[:,t] x_(n + sign (t -
+ * half)), half = (taps - 1) / 2. With sign -1 that is the gradient of x from that of y. */
+void conv_add(real *y, const real *x, const real *wt, int taps, int sign, int n0, int n, int N,
+              int d);
+
 /* dx (N,d) is written. */
 void conv_backward_input(real *dx, const real *dy, const real *wt, int taps, int N, int d);
 
