@@ -67,7 +67,7 @@ static void gather(const AttendPack *p, real *restrict dst, const real *restrict
 static void scatter(const AttendPack *p, real *restrict dst, const real *restrict src,
                     const int *rows, real scale, int n) {
     const size_t d = (size_t)p->d;
-    for (int r = 0; r < n; r++) {
+    for (int r = 0; r < n && dst; r++) {
         real *row = dst + (size_t)(rows ? rows[r] : r) * (size_t)p->ld;
         EACH_VEC(i, left, p->d, vec_add_scaled(row + i, src + (size_t)r * d + i, scale, left));
     }
