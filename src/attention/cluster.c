@@ -130,6 +130,14 @@ static int select_best(const ClusterScratch *s, const real *score, int n, int k)
     return m;
 }
 
+void cluster_order(int *list, const real *score, const ClusterScratch *s, int N) {
+    Bits *keys = s->keys[0];
+#pragma omp simd
+    for (int i = 0; i < N; i++) keys[i] = descending_key(score[i]);
+    for (int i = 0; i < N; i++) s->items[0][i] = i;
+    memcpy(list, sort(s, N), (size_t)N * sizeof *list);
+}
+
 int cluster_top_k(int *list, const real *affinity, const ClusterScratch *s, int N, int k) {
     const int take = k < N ? k : N, *best = sort(s, select_best(s, affinity, N, take));
     memcpy(list, best, (size_t)take * sizeof *list);

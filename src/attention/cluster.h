@@ -15,8 +15,11 @@ typedef struct ClusterScratch {
 } ClusterScratch;
 void cluster_layout(ClusterScratch *s, Arena *a, int N);
 
+/* All N items, the largest score first. */
+void cluster_order(int *list, const real *score, const ClusterScratch *s, int N);
+
 /* Both list at most k tokens a cluster, -1 in empty slots: top_k best first, sa_top_k as assigned.
- * Equal scores: the lower index first (-0 equals +0); NaN is below everything. */
+ * Equal scores, in all three: the lower index first (-0 equals +0); NaN is below everything. */
 
 /* One cluster: list (k) takes the k tokens with the largest affinity (N); returns how many. */
 int cluster_top_k(int *list, const real *affinity, const ClusterScratch *s, int N, int k);
