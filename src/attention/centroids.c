@@ -1,0 +1,117 @@
+#include "attention/centroids.h"
+
+#include <string.h>
+
+#include "attention/hamming.h"
+#include "ops/vec.h"
+
+int centroids_params(const void *self, ParamSpec *specs) {
+    const Clustered *s = self;
+    const Init init = {s->hash_bias ? INIT_NORMAL : INIT_HYPERPLANES, 1};
+    if (specs)
+        specs[0] =
+            (ParamSpec){"planes", 3, {s->shape.h, s->bits, s->shape.e + 1}, init, PARAM_DRAWN};
+    return 1;
+}
+
+void centroids_groups(const void *self, int *rounds, bool *keys) {
+    *rounds = 1;
+    *keys = false;
+}
+
+void centroids_layout(Centroids *o, const Clustered *s, AttnMemory *memory, int N, bool backward) {
+    const size_t h = (size_t)s->shape.h, all = h * (size_t)N;
+    o->s = s, o->N = N, o->C = s->clusters < N ? s->clusters : N;
+    const size_t means = (size_t)o->C * (size_t)s->shape.d;
+    o->cluster = arena_ints(&memory->saved, all);
+    o->order = arena_ints(&memory->saved, all);
+    o->members = arena_ints(&memory->saved, h * ((size_t)o->C + 1));
+    o->mean = arena_reals(&memory->scratch, means);
+    if (!backward) return;
+    o->dmean = arena_reals(&memory->scratch, means);
+    if (o->dmean) memset(o->dmean, 0, means * sizeof *o->dmean);
+}
+
+void centroids_layout_job(const Clustered *s, Arena *job, int N) {
+    hamming_layout(&(Hamming){0}, job, N, s->clusters < N ? s->clusters : N);
+}
+
+/* ---- the choice ---- */
+
+/* Sorts by counting. */
+static void list_members(const Centroids *o, int head) {
+    const int *cluster = o->cluster + (size_t)head * (size_t)o->N;
+    int *members = o->members + head * (o->C + 1), *order = o->order + (size_t)head * (size_t)o->N;
+    memset(members, 0, ((size_t)o->C + 1) * sizeof *members);
+    for (int n = 0; n < o->N; n++) members[cluster[n] + 1]++;
+    for (int c = 0; c < o->C; c++) members[c + 1] += members[c];
+    for (int n = 0; n < o->N; n++) order[members[cluster[n]]++] = n;
+    for (int c = o->C; c > 0; c--) members[c] = members[c - 1];
+    members[0] = 0;
+}
+
+static void choose_head(const void *ctx, int head, Arena scratch) {
+    const Centroids *o = ctx;
+    const Clustered *s = o->s;
+    const int e = s->shape.e;
+    const real *planes = attn_own(o->call, 0) + (size_t)head * (size_t)(s->bits * (e + 1));
+    Hamming hamming;
+    hamming_layout(&hamming, &scratch, o->N, o->C);
+    hamming_words(&hamming, o->rows->qkv[ATTN_Q] + head * e, s->shape.d, planes, s->bits, e,
+                  s->hash_bias, o->N);
+    hamming_clusters(&hamming, o->cluster + (size_t)head * (size_t)o->N, o->N, o->C, s->iterations);
+    list_members(o, head);
+}
+
+static void tell(const Centroids *o, AttnTrace *trace) {
+    for (int head = 0; head < o->s->shape.h; head++)
+        for (int n = 0; n < o->N; n++) {
+            const int c = o->cluster[(size_t)head * (size_t)o->N + (size_t)n];
+            attn_trace_choice(trace, head * o->C + c, n);
+            if (trace->groups) trace->groups[(size_t)head * (size_t)trace->stride + (size_t)n] = c;
+        }
+}
+
+void centroids_choose(const Centroids *o) {
+    attn_each(o->call, o->s->shape.h, choose_head, NULL, o);
+    if (o->call->trace) tell(o, o->call->trace);
+}
+
+/* ---- means ---- */
+
+static real *row(const Centroids *o, real *x, int n, int head) {
+    return x + (size_t)n * (size_t)o->s->shape.d + (size_t)(head * o->s->shape.e);
+}
+
+static void mean_head(const void *ctx, int head, Arena scratch) {
+    const Centroids *o = ctx;
+    const int e = o->s->shape.e;
+    for (int c = 0; c < o->C; c++) {
+        const int *list = centroids_members(o, head, c), size = centroids_size(o, head, c);
+        const real share = size ? 1 / (real)size : 0;
+        real *mean = row(o, o->mean, c, head);
+        memset(mean, 0, (size_t)e * sizeof *mean);
+        for (int i = 0; i < size; i++)
+            vec_add(mean, mean, row(o, o->rows->qkv[ATTN_Q], list[i], head), e);
+        for (int i = 0; i < e; i++) mean[i] *= share;
+    }
+}
+
+static void mean_backward_head(const void *ctx, int head, Arena scratch) {
+    const Centroids *o = ctx;
+    const int e = o->s->shape.e;
+    for (int c = 0; c < o->C; c++) {
+        const int *list = centroids_members(o, head, c), size = centroids_size(o, head, c);
+        const real share = size ? 1 / (real)size : 0, *dmean = row(o, o->dmean, c, head);
+        for (int i = 0; i < size; i++) {
+            real *to = row(o, o->rows->dqkv[ATTN_Q], list[i], head);
+            EACH_VEC(x, left, e, vec_add_scaled(to + x, dmean + x, share, left));
+        }
+    }
+}
+
+void centroids_mean(const Centroids *o) { attn_each(o->call, o->s->shape.h, mean_head, NULL, o); }
+
+void centroids_mean_backward(const Centroids *o) {
+    attn_each(o->call, o->s->shape.h, mean_backward_head, NULL, o);
+}
