@@ -4,7 +4,8 @@
 
 const AttnMech *const attn_table[] = {
     &attn_cast,    &attn_full,      &attn_naive, &attn_local, &attn_linear,    &attn_linformer,
-    &attn_nystrom, &attn_performer, &attn_lsh,   &attn_smyrf, &attn_clustered, NULL};
+    &attn_nystrom, &attn_performer, &attn_lsh,   &attn_smyrf, &attn_clustered, &attn_i_clustered,
+    NULL};
 
 const char *const attn_projection_names[ATTN_PROJECTIONS] = {"q", "key", "v", "o"};
 

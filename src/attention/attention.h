@@ -104,7 +104,7 @@ typedef struct AttnMech {
 } AttnMech;
 
 extern const AttnMech attn_cast, attn_full, attn_naive, attn_local, attn_linear, attn_linformer,
-    attn_nystrom, attn_performer, attn_lsh, attn_smyrf, attn_clustered;
+    attn_nystrom, attn_performer, attn_lsh, attn_smyrf, attn_clustered, attn_i_clustered;
 
 /* Ends with NULL. */
 extern const AttnMech *const attn_table[];
