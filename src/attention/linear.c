@@ -69,6 +69,14 @@ static void project(const Linear *o, const AttnCall *c) {
     attn_each(c, attn_tiles(c->N), phi_tile, NULL, o);
 }
 
+/* On which side of 0 each element is: phi's second derivative jumps there, which differences of
+ * gradients must not straddle. */
+static void tell_sides(const Linear *o, AttnTrace *trace) {
+    const int n = o->N * o->s->d;
+    for (int i = ATTN_Q; i <= ATTN_K; i++)
+        for (int j = 0; j < n; j++) attn_trace_choice(trace, o->rows.qkv[i][j] > 1, i * n + j);
+}
+
 /* ---- forward ---- */
 
 /* A head's M and z, over all tokens in order. */
@@ -106,6 +114,7 @@ static void forward(const void *self, const AttnCall *c) {
     Linear o;
     layout(&o, self, c->memory, c->N, false);
     project(&o, c);
+    if (c->trace) tell_sides(&o, c->trace);
     attn_each(c, o.s->h, sums_head, NULL, &o);
     attn_each(c, attn_tiles(c->N), forward_tile, NULL, &o);
     attn_output(c, &o.rows, c->Y, NULL, c->N);
