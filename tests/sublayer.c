@@ -186,7 +186,8 @@ const real *sublayer_linear(const Sublayer *s, AttnProjection p, int part) {
 const real *sublayer_own(const Sublayer *s, int i) { return s->w + s->own[i]; }
 
 int sublayer_key(const Sublayer *s, const char *name) {
-    for (const ConfigKey *k = s->mech->keys; k && k->name; k++)
-        if (!strcmp(k->name, name)) return *(const int *)((const char *)s->self + k->offset);
-    abort();
+    const ConfigKey *k = s->mech->keys ? schema_find(s->mech->keys, name) : NULL;
+    if (!k) abort();
+    const void *value = (const char *)s->self + k->offset;
+    return k->type == KEY_BOOL ? *(const bool *)value : *(const int *)value;
 }

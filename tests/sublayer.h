@@ -52,7 +52,7 @@ void sublayer_backward(Sublayer *s);
 /* What was drawn for a projection's weight (0) and bias (1), and for its own parameter i. */
 const real *sublayer_linear(const Sublayer *s, AttnProjection p, int part);
 const real *sublayer_own(const Sublayer *s, int i);
-/* The value of one of its whole-number keys. */
+/* The value of one of its keys: a whole number, or as one a size, a choice or a switch. */
 int sublayer_key(const Sublayer *s, const char *name);
 
 #endif
