@@ -8,7 +8,7 @@
 /* R (N,d), given as 0: what goes through o in the case. */
 typedef void Oracle(const Sublayer *s, double *R);
 
-Oracle oracle_full;
+Oracle oracle_full, oracle_local, oracle_performer, oracle_linear, oracle_linformer, oracle_nystrom;
 
 /* ---- for writing one ---- */
 
