@@ -5,10 +5,14 @@
 
 #include "sublayer.h"
 
-/* R (N,d), given as 0: what goes through o in the case. */
+/* R (N,d), given as 0: what goes through o in the case. Discrete choices are made here from
+ * scratch, and the mechanism must report the same; in float, where rounding may turn one around,
+ * those that it reports are taken, and rows that hang on a choice that it does not report and that
+ * is too close to call are NaN. */
 typedef void Oracle(const Sublayer *s, double *R);
 
 Oracle oracle_full, oracle_local, oracle_performer, oracle_linear, oracle_linformer, oracle_nystrom;
+Oracle oracle_clustered, oracle_i_clustered, oracle_lsh, oracle_smyrf;
 
 /* ---- for writing one ---- */
 
