@@ -23,7 +23,7 @@ static AttnMemory layout(State *o, const Clustered *s, AttnMemory m, int N, bool
     attn_layout_rows(&o->rows, &attn_clustered, &s->shape, &m, N, backward);
     centroids_layout(&o->centroids, s, &m, N, backward);
     const int C = o->centroids.C;
-    exact_layout(&o->pack, &s->shape, &m, C, N, backward);
+    exact_layout(&o->pack, &s->shape, &m, C, N, backward, false);
     o->pack.p.o = arena_reals(&m.saved, attend_padded(C) * (size_t)s->shape.d);
     if (backward) o->dvalues = arena_reals(&m.scratch, (size_t)C * (size_t)s->shape.d);
     return m;

@@ -4,11 +4,12 @@
 
 _Static_assert(ATTN_TILE % ATTEND_ROWS == 0, "jobs on tiles of tokens are whole jobs of attend");
 
-void exact_layout(ExactPack *x, const AttnShape *s, AttnMemory *memory, int n, int m,
-                  bool backward) {
+void exact_layout(ExactPack *x, const AttnShape *s, AttnMemory *memory, int n, int m, bool backward,
+                  bool whole_rows) {
+    x->whole_rows = whole_rows;
     attend_layout(&x->p, &memory->scratch, n, m, s->d, s->e, backward);
     x->lse = arena_reals(&memory->saved, (size_t)n * (size_t)s->h);
-    attend_layout_tiles(&(AttendTiles){0}, &memory->job, m, backward, x->whole_rows);
+    attend_layout_tiles(&(AttendTiles){0}, &memory->job, m, backward, whole_rows);
 }
 
 /* A head's tile of queries. */
@@ -47,7 +48,7 @@ typedef struct Exact {
 static AttnMemory layout(Exact *x, const AttnMech *m, const AttnShape *s, AttnMemory memory, int N,
                          bool backward) {
     attn_layout_rows(&x->rows, m, s, &memory, N, backward);
-    exact_layout(&x->pack, s, &memory, N, N, backward);
+    exact_layout(&x->pack, s, &memory, N, N, backward, false);
     x->pack.p.o = x->rows.r;
     return memory;
 }

@@ -18,11 +18,12 @@ double exact_flops(const AttnShape *s, AttendBand band, int N);
  * they make of queries and keys. The log-sum-exp of each row is saved. */
 typedef struct ExactPack {
     AttendPack p;
-    real *lse;       /* (h,n) */
-    bool whole_rows; /* set before: backward has no o (ops/attend.h) */
+    real *lse; /* (h,n) */
+    bool whole_rows;
 } ExactPack;
-void exact_layout(ExactPack *x, const AttnShape *s, AttnMemory *memory, int n, int m,
-                  bool backward);
+/* whole_rows: backward has no o (ops/attend.h). */
+void exact_layout(ExactPack *x, const AttnShape *s, AttnMemory *memory, int n, int m, bool backward,
+                  bool whole_rows);
 /* Writes o, which is the caller's, and lse. */
 void exact_attend(const AttnCall *c, const ExactPack *x);
 /* From o, unless it has none, and go to dq, dk and dv of the pack. */

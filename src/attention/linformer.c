@@ -45,7 +45,7 @@ static AttnMemory layout(State *o, const Linformer *s, AttnMemory m, int N, bool
     const size_t mixed = (size_t)s->rank * (size_t)s->shape.d;
     o->s = s;
     attn_layout_rows(&o->rows, &attn_linformer, &s->shape, &m, N, backward);
-    exact_layout(&o->pack, &s->shape, &m, N, s->rank, backward);
+    exact_layout(&o->pack, &s->shape, &m, N, s->rank, backward, false);
     o->pack.p.o = o->rows.r;
     for (int i = 0; i < 2; i++) {
         o->mixed[i] = arena_reals(&m.scratch, mixed);

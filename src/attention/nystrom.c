@@ -68,7 +68,7 @@ static bool is_exact(const Nystrom *s, int N) { return s->landmarks >= N; }
 static void layout_marks(State *o, AttnMemory *m, bool backward) {
     const AttnShape *shape = &o->s->shape;
     const size_t L = (size_t)o->L, d = (size_t)shape->d;
-    exact_layout(&o->marks, shape, m, o->L, o->N, backward);
+    exact_layout(&o->marks, shape, m, o->L, o->N, backward, false);
     o->marks.p.o = arena_reals(&m->saved, attend_padded(o->L) * d);
     pinverse_layout(&o->inverse, m, shape->h, o->L, o->s->pinv_iterations, backward);
     for (int i = 0; i < 2; i++) o->mean[i] = arena_reals(&m->scratch, L * d);
@@ -87,11 +87,10 @@ static AttnMemory layout(State *o, const Nystrom *s, AttnMemory m, int N, bool b
     const bool exact = is_exact(s, N);
     const size_t filters = (size_t)s->conv_kernel * (size_t)s->shape.d;
     o->s = s, o->N = N, o->L = exact ? N : s->landmarks;
-    o->queries.whole_rows = true; /* conv is in R */
     attn_layout_rows(&o->rows, &attn_nystrom, &s->shape, &m, N, backward);
     o->taps = arena_reals(&m.scratch, filters);
     o->dtaps = arena_reals(&m.scratch, backward ? filters : 0);
-    exact_layout(&o->queries, &s->shape, &m, N, o->L, backward);
+    exact_layout(&o->queries, &s->shape, &m, N, o->L, backward, true); /* conv is in R */
     o->queries.p.o = o->rows.r;
     if (!exact) layout_marks(o, &m, backward);
     return m;

@@ -59,8 +59,8 @@ static AttnMemory layout(State *o, const Performer *s, AttnMemory mem, int N, bo
                  biases[2] = {h * attend_padded(N), h * attend_padded(m)};
     o->s = s, o->N = N, o->m = m;
     attn_layout_rows(&o->rows, &attn_performer, &s->shape, &mem, N, backward);
-    exact_layout(&o->tokens, &s->shape, &mem, m, N, backward);
-    exact_layout(&o->features, &s->shape, &mem, N, m, backward);
+    exact_layout(&o->tokens, &s->shape, &mem, m, N, backward, false);
+    exact_layout(&o->features, &s->shape, &mem, N, m, backward, false);
     o->tokens.p.o = arena_reals(&mem.saved, attend_padded(m) * d);
     o->features.p.o = o->rows.r;
     o->w = arena_reals(&mem.scratch, (size_t)m * d);
