@@ -18,8 +18,10 @@ void hamming_layout(Hamming *o, Arena *a, int N, int C) {
     o->words = arena_take(a, n, sizeof *o->words);
     o->centroids = arena_take(a, c, sizeof *o->centroids);
     o->counts = arena_take(a, c * (size_t)o->levels, sizeof *o->counts);
+    o->nearest = arena_take(a, n, sizeof *o->nearest);
     o->size = arena_ints(a, c);
-    o->distance = arena_ints(a, n);
+    o->moved = arena_ints(a, c + 1);
+    o->moves = arena_take(a, c, sizeof *o->moves);
     o->list = arena_ints(a, n);
     o->projected = arena_reals(a, (size_t)HAMMING_BITS * TILE);
 }
@@ -41,25 +43,36 @@ void hamming_words(const Hamming *o, const real *x, int ld, const real *planes, 
 
 /* ---- assignment ---- */
 
-/* A word's distance to each centroid above the centroid's number: the least is the nearest, and the
+/* A word's distance to a centroid above the centroid's number: the least is the nearest, and the
  * lower one on ties. */
 enum { NUMBER_BITS = 16 };
 
-static uint64_t nearest(const uint64_t *centroids, int C, uint64_t word) {
-    uint64_t best = UINT64_MAX;
-    for (int c = 0; c < C; c++) {
-        const uint64_t bits = (uint64_t)__builtin_popcountll(word ^ centroids[c]);
-        const uint64_t key = bits << NUMBER_BITS | (uint64_t)c;
-        best = key < best ? key : best;
-    }
+static inline uint32_t nearer(uint32_t best, uint64_t word, uint64_t centroid, int c) {
+    const uint32_t key =
+        (uint32_t)__builtin_popcountll(word ^ centroid) << NUMBER_BITS | (uint32_t)c;
+    return key < best ? key : best;
+}
+
+static inline int cluster_of(uint32_t nearest) { return (int)(nearest & ((1 << NUMBER_BITS) - 1)); }
+static inline int distance_of(uint32_t nearest) { return (int)(nearest >> NUMBER_BITS); }
+
+static uint32_t nearest_of_all(const Hamming *o, uint64_t word, int C) {
+    uint32_t best = UINT32_MAX;
+    for (int c = 0; c < C; c++) best = nearer(best, word, o->centroids[c], c);
     return best;
 }
 
-static void assign(const Hamming *o, int *cluster, int N, int C) {
+/* Where a word's own centroid is what it was, only those that moved can be nearer. */
+static void assign(const Hamming *o, int N, int C) {
     for (int n = 0; n < N; n++) {
-        const uint64_t best = nearest(o->centroids, C, o->words[n]);
-        cluster[n] = (int)(best & ((1 << NUMBER_BITS) - 1));
-        o->distance[n] = (int)(best >> NUMBER_BITS);
+        const uint64_t word = o->words[n];
+        uint32_t best = o->nearest[n];
+        if (o->moves[cluster_of(best)])
+            best = nearest_of_all(o, word, C);
+        else
+            for (const int *c = o->moved; *c >= 0; c++)
+                best = nearer(best, word, o->centroids[*c], *c);
+        o->nearest[n] = best;
     }
 }
 
@@ -89,36 +102,43 @@ static uint64_t majority(const uint64_t *counts, int levels, int members) {
 /* Words by their distance, farthest first: sorted by counting. */
 static void list_farthest(const Hamming *o, int N) {
     int at[HAMMING_BITS + 2] = {0};
-    for (int n = 0; n < N; n++) at[HAMMING_BITS - o->distance[n] + 1]++;
+    for (int n = 0; n < N; n++) at[HAMMING_BITS - distance_of(o->nearest[n]) + 1]++;
     for (int i = 0; i <= HAMMING_BITS; i++) at[i + 1] += at[i];
-    for (int n = 0; n < N; n++) o->list[at[HAMMING_BITS - o->distance[n]]++] = n;
+    for (int n = 0; n < N; n++) o->list[at[HAMMING_BITS - distance_of(o->nearest[n])]++] = n;
 }
 
-/* Returns whether any centroid changed. */
-static bool update(const Hamming *o, const int *cluster, int N, int C) {
+static void count_members(const Hamming *o, int N, int C) {
     const size_t levels = (size_t)o->levels;
-    bool changed = false;
-    int taken = 0;
     memset(o->counts, 0, (size_t)C * levels * sizeof *o->counts);
     memset(o->size, 0, (size_t)C * sizeof *o->size);
     for (int n = 0; n < N; n++) {
-        count_word(o->counts + (size_t)cluster[n] * levels, o->words[n]);
-        o->size[cluster[n]]++;
+        const int c = cluster_of(o->nearest[n]);
+        count_word(o->counts + (size_t)c * levels, o->words[n]);
+        o->size[c]++;
     }
+}
+
+/* Returns whether any centroid moved. */
+static bool update(const Hamming *o, int N, int C) {
+    int taken = 0, moved = 0;
+    count_members(o, N, C);
     for (int c = 0; c < C; c++) {
-        uint64_t word = majority(o->counts + (size_t)c * levels, o->levels, o->size[c]);
+        uint64_t word = majority(o->counts + (size_t)(c * o->levels), o->levels, o->size[c]);
         if (o->size[c] == 0) {
             if (taken == 0) list_farthest(o, N);
             word = o->words[o->list[taken++]];
         }
-        changed |= word != o->centroids[c];
+        o->moves[c] = word != o->centroids[c];
         o->centroids[c] = word;
+        if (o->moves[c]) o->moved[moved++] = c;
     }
-    return changed;
+    o->moved[moved] = -1;
+    return moved > 0;
 }
 
 void hamming_clusters(const Hamming *o, int *cluster, int N, int C, int iterations) {
     for (int j = 0; j < C; j++) o->centroids[j] = o->words[(int64_t)j * N / C];
-    assign(o, cluster, N, C);
-    for (int i = 1; i < iterations && update(o, cluster, N, C); i++) assign(o, cluster, N, C);
+    for (int n = 0; n < N; n++) o->nearest[n] = nearest_of_all(o, o->words[n], C);
+    for (int i = 1; i < iterations && update(o, N, C); i++) assign(o, N, C);
+    for (int n = 0; n < N; n++) cluster[n] = cluster_of(o->nearest[n]);
 }

@@ -14,9 +14,13 @@ typedef struct Hamming {
     uint64_t *centroids; /* (C) */
     uint64_t *counts;    /* (C,levels) for each bit how many members have it: bit l of the number
                             stands in word l */
-    int *size, *distance, *list; /* (C), (N), (N) */
-    real *projected;             /* (bits,tile) */
     int levels;
+    uint32_t *nearest; /* (N) the nearest centroid, and how far it is */
+    int *size;         /* (C) */
+    int *moved;        /* (C + 1) centroids that the last update changed, then -1 */
+    bool *moves;       /* (C) whether it changed */
+    int *list;         /* (N) */
+    real *projected;   /* (bits,tile) */
 } Hamming;
 void hamming_layout(Hamming *o, Arena *a, int N, int C);
 

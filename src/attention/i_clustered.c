@@ -119,14 +119,21 @@ static real *member_lse(const State *o, int head, int c) {
     return o->member_lse + (centroids_members(x, head, c) - x->order);
 }
 
-/* The centroids' scores, a row each; rows beyond the last cluster are of zeros. */
-static void scores(const State *o, real *s, int head, int c0) {
-    const AttendPack *p = &o->pack;
-    const int at = head * p->e;
-    gemm_nn(s, p->mp, p->q + (size_t)c0 * (size_t)p->d + at, p->d,
-            p->kt + (size_t)at * (size_t)p->mp, p->mp, BLOCK, p->mp, p->e, false);
-}
+/* Products go over keys in strips, which stay in the cache and are of few shapes. */
+enum { STRIP_KEYS = 256 };
+#define EACH_STRIP_OF_KEYS(j0, n, mp)                                                              \
+    for (int j0 = 0, n; n = (mp)-j0 < STRIP_KEYS ? (mp)-j0 : STRIP_KEYS, j0 < (mp);                \
+         j0 += STRIP_KEYS)
 
+/* to (BLOCK,mp) = rows c0.. of x (C,d), a head's columns, by all keys or values, transposed. Rows
+ * beyond the last cluster are zeros. */
+static void scores(const AttendPack *p, real *to, const real *x, const real *transposed, int head,
+                   int c0) {
+    const size_t at = (size_t)(head * p->e), mp = (size_t)p->mp;
+    EACH_STRIP_OF_KEYS (j0, n, p->mp)
+        gemm_nn(to + j0, p->mp, x + (size_t)c0 * (size_t)p->d + at, p->d, transposed + at * mp + j0,
+                p->mp, BLOCK, n, p->e, false);
+}
 static void pack_members(const State *o, BlockJob *j, int head, int c) {
     const int at = head * o->pack.e;
     real *const *qkv = o->rows.qkv;
@@ -173,14 +180,16 @@ static void forward_block(const void *ctx, int job, Arena scratch) {
     const int head = job / blocks(o), c0 = job % blocks(o) * BLOCK, mp = p->mp;
     BlockJob j = {0};
     layout_block(&j, o, &scratch, p->m, false);
-    scores(o, j.s, head, c0);
+    scores(p, j.s, p->q, p->kt, head, c0);
     for (int i = 0; i < BLOCK; i++) {
         real *s = j.s + (size_t)i * (size_t)mp;
         const bool used = i < block_size(o, c0) && centroids_size(&o->centroids, head, c0 + i) > 0;
         if (used) split_row(o, &j, s, head, c0 + i);
         for (int n = used ? p->m : 0; n < mp; n++) s[n] = 0;
     }
-    gemm_nn(j.rest, p->e, j.s, mp, p->v + head * p->e, p->d, BLOCK, p->e, mp, false);
+    EACH_STRIP_OF_KEYS (j0, n, mp)
+        gemm_nn(j.rest, p->e, j.s + j0, mp, p->v + (size_t)j0 * (size_t)p->d + head * p->e, p->d,
+                BLOCK, p->e, n, j0 > 0);
     for (int i = 0; i < block_size(o, c0); i++)
         if (centroids_size(&o->centroids, head, c0 + i) > 0)
             members_forward(o, &j, head, c0 + i, j.rest + i * p->e);
@@ -246,11 +255,10 @@ static real members_backward(const State *o, BlockJob *j, int head, int c) {
  * T, for dV. Columns of the padding meet zero rows of keys. */
 static void block_backward(const State *o, BlockJob *j, int head, int c0) {
     const AttendPack *p = &o->pack;
-    const int at = head * p->e, mp = p->mp;
+    const int mp = p->mp;
     real lse[BLOCK] = {0};
-    scores(o, j->s, head, c0);
-    gemm_nn(j->ds, mp, p->go + (size_t)c0 * (size_t)p->d + at, p->d,
-            p->vt + (size_t)at * (size_t)mp, mp, BLOCK, mp, p->e, false);
+    scores(p, j->s, p->q, p->kt, head, c0);
+    scores(p, j->ds, p->go, p->vt, head, c0);
     for (int i = 0; i < BLOCK; i++) {
         real *s = j->s + (size_t)i * (size_t)mp, *ds = j->ds + (size_t)i * (size_t)mp;
         const bool used = i < block_size(o, c0) && centroids_size(&o->centroids, head, c0 + i) > 0;
@@ -274,9 +282,12 @@ static void backward_head(const void *ctx, int head, Arena scratch) {
     for (int c0 = 0; c0 < o->centroids.C; c0 += BLOCK) {
         const size_t row = (size_t)c0 * (size_t)d + (size_t)at;
         block_backward(o, &j, head, c0);
-        gemm_nn(p->dq + row, d, j.ds, mp, p->k + at, d, BLOCK, e, mp, false);
-        gemm_tn(p->dk + at, d, j.ds, mp, p->q + row, d, mp, e, BLOCK, c0 > 0);
-        gemm_tn(p->dv + at, d, j.s, mp, p->go + row, d, mp, e, BLOCK, c0 > 0);
+        EACH_STRIP_OF_KEYS (j0, n, mp) {
+            const size_t key = (size_t)j0 * (size_t)d + (size_t)at;
+            gemm_nn(p->dq + row, d, j.ds + j0, mp, p->k + key, d, BLOCK, e, n, j0 > 0);
+            gemm_tn(p->dk + key, d, j.ds + j0, mp, p->q + row, d, n, e, BLOCK, c0 > 0);
+            gemm_tn(p->dv + key, d, j.s + j0, mp, p->go + row, d, n, e, BLOCK, c0 > 0);
+        }
     }
 }
 

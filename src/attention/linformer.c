@@ -70,8 +70,12 @@ static void mix_rows(const void *ctx, int job, Arena scratch) {
     const AttnCall *c = o->call;
     const int which = job / row_jobs(o->s), r0 = job % row_jobs(o->s) * ROWS, d = c->d,
               rows = o->s->rank - r0 < ROWS ? o->s->rank - r0 : ROWS, ld = o->s->shape.max_tokens;
-    gemm_nn(o->mixed[which] + r0 * d, d, attn_own(c, 0) + (size_t)r0 * (size_t)ld, ld,
-            o->rows.qkv[ATTN_K + which], d, rows, d, c->N, false);
+    for (int tile = 0; tile < attn_tiles(c->N); tile++) {
+        const int n0 = tile * ATTN_TILE;
+        gemm_nn(o->mixed[which] + r0 * d, d, attn_own(c, 0) + (size_t)r0 * (size_t)ld + n0, ld,
+                o->rows.qkv[ATTN_K + which] + (size_t)n0 * (size_t)d, d, rows, d,
+                attn_tile_rows(c->N, tile), tile > 0);
+    }
 }
 
 static void open(State *o, const Linformer *s, const AttnCall *c, bool backward) {
