@@ -61,10 +61,10 @@ static int params(const void *self, ParamSpec *specs) {
                                    3,
                                    {s->clusters, h, e},
                                    directions,
-                                   cast_learns(s) ? PARAM_TRAINED : PARAM_DRAWN};
-    specs[PHI_WEIGHT] =
-        (ParamSpec){"phi.weight", 2, {1, d}, {INIT_XAVIER, 0}, PARAM_TRAINED | PARAM_DECAYED};
-    specs[PHI_BIAS] = (ParamSpec){"phi.bias", 1, {1}, {INIT_CONST, 0}, PARAM_TRAINED};
+                                   cast_learns(s) ? PARAM_TRAINED | PARAM_APART : PARAM_DRAWN};
+    specs[PHI_WEIGHT] = (ParamSpec){
+        "phi.weight", 2, {1, d}, {INIT_XAVIER, 0}, PARAM_TRAINED | PARAM_DECAYED | PARAM_APART};
+    specs[PHI_BIAS] = (ParamSpec){"phi.bias", 1, {1}, {INIT_CONST, 0}, PARAM_TRAINED | PARAM_APART};
     return CAST_PARAMS;
 }
 

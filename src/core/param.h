@@ -6,7 +6,9 @@ enum {
     PARAM_TRAINED = 1, /* has a gradient; others are running statistics or frozen */
     PARAM_DECAYED = 2, /* weight decay applies */
     PARAM_MATRIX = 4,  /* a transposed copy is kept: (rows,cols) as (cols,rows) */
-    PARAM_DRAWN = 8    /* drawn once, never trained: other weights may lack it */
+    PARAM_DRAWN = 8,   /* drawn once, never trained: other weights may lack it */
+    PARAM_APART = 16   /* of a mechanism that can be swapped in and out although it trains this: it
+                          is drawn where weights of another lack it, and can be left behind */
 };
 
 /* INIT_HYPERPLANES: normals of unit variance, 0 in the last column. INIT_ORTHOGONAL: of (...,m,e)

@@ -150,17 +150,17 @@ const StTensor *params_tensor(const StFile *f, const char *name) {
     return t ? t : st_find(f, name);
 }
 
-bool params_lacks_draw(const Param *p, const StFile *f) {
+bool params_lacks(const Param *p, const StFile *f) {
     const StTensor *t = st_find(f, p->name);
     bool same = t && t->ndim == p->ndim;
     for (int i = 0; same && i < p->ndim; i++) same = t->shape[i] == p->shape[i];
-    return p->flags & PARAM_DRAWN && !same;
+    return p->flags & (PARAM_DRAWN | PARAM_APART) && !same;
 }
 
 bool params_take(const Params *p, real *w, const StFile *f, uint64_t seed, Err *err) {
     for (int i = 0; i < p->count; i++) {
         const Param *q = &p->list[i];
-        if (params_lacks_draw(q, f))
+        if (params_lacks(q, f))
             init(q, w, seed);
         else if (!take(q, w, f, params_tensor(f, q->name), err))
             return false;

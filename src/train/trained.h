@@ -1,13 +1,13 @@
 /* A trained model, opened to be looked at, and a split to look at it with: what programs share that
  * evaluate and draw.
  *
- * Overrides may change what the weights do not depend on. These are taken by name: those of a
- * mechanism that was swapped out stay unused, and what is missing or has another shape is refused.
- */
+ * Overrides may change what the weights do not depend on, and swap in another attention
+ * (train/fit.h). */
 #ifndef TRAIN_TRAINED_H
 #define TRAIN_TRAINED_H
 
 #include "core/option.h"
+#include "train/fit.h"
 #include "train/loader.h"
 #include "train/source.h"
 
@@ -23,7 +23,7 @@ typedef struct Trained {
     Source from;   /* its run's config is what was trained */
     int kept;      /* checkpoints that they are the mean of, the last of which is `from`; or 0 */
     bool averaged; /* they are its averages: train.ema */
-    int drawn;     /* parameters that they lack, random draws */
+    FitSwap swap;  /* what was drawn, and what left behind */
     int split;
     Loader loader; /* of that split alone; its batch.out has classes' logits too */
     Engine engine; /* for evaluation */

@@ -104,8 +104,34 @@ expect 78 'model.d \(16, now 32\)' "another width" "${eval[@]}" "$tmp/run" model
 expect 78 'blocks.1.* has no place .*model.depth \(2, now 1\)' "fewer blocks" "${eval[@]}" "$tmp/run" model.depth=1
 expect 78 'blocks.2.* is missing.*model.depth \(2, now 3\)' "more blocks" "${eval[@]}" "$tmp/run" model.depth=3
 train --out "$tmp/full" --stop-at 5 $key.type=full >"$tmp/log" 2>&1
-expect 78 'surrogate.*trained with full attention, which has no such weights' "CAST with the weights of exact attention" \
-    "${eval[@]}" "$tmp/full" $key.type=cast
+for type in local clustered i-clustered smyrf performer linear nystrom; do
+    conv=(); [ $type != nystrom ] || conv=($key.conv_kernel=0)
+    expect 0 "$type attention" "$type swapped into exact attention's weights" \
+        "${eval[@]}" "$tmp/full" $key.type=$type "${conv[@]}"
+    expect 0 '^left     behind: phi.bias, phi.weight, surrogate$' "and into CAST's" \
+        "${eval[@]}" "$tmp/run" $key.type=$type "${conv[@]}"
+done
+expect 0 '^drawn    not trained with these weights: planes; by train.seed 1$' "draws are made" \
+    "${eval[@]}" "$tmp/full" $key.type=clustered
+expect 0 '^drawn .*: surrogate, phi.weight, phi.bias; by train.seed 1$' "CAST, with drawn surrogates" \
+    "${eval[@]}" "$tmp/full" $key.type=cast $key.clusters=2
+expect 78 "projection' .* is not in it: it was trained with full attention, which has no such weights" \
+    "what Linformer trains" "${eval[@]}" "$tmp/full" $key.type=linformer
+expect 78 "conv' .* is not in it" "a convolution that was not trained" "${eval[@]}" "$tmp/full" $key.type=nystrom
+expect 78 "lsh has no projection 'key'" "exact attention's weights with lsh" "${eval[@]}" "$tmp/full" $key.type=lsh
+for type in lsh linformer nystrom clustered; do
+    train --out "$tmp/$type" --stop-at 5 $key.type=$type >"$tmp/log" 2>&1
+done
+expect 78 "lsh has no projection 'key'" "lsh's weights with exact attention" "${eval[@]}" "$tmp/lsh" $key.type=full
+expect 78 "does not work without its tensor 'blocks.0.attn.projection'" "Linformer's with exact attention" \
+    "${eval[@]}" "$tmp/linformer" $key.type=full
+expect 78 "does not work without its tensor 'blocks.0.attn.conv'" "Nystromformer's without its convolution" \
+    "${eval[@]}" "$tmp/nystrom" $key.conv_kernel=0
+expect 0 'attention.landmarks \(128, now 4\)' "other landmarks" "${eval[@]}" "$tmp/nystrom" $key.landmarks=4
+expect 0 '^drawn .*: planes;' "other bits: other draws" "${eval[@]}" "$tmp/clustered" $key.bits=20
+expect 0 'top_k|i-clustered' "improved clustered attention takes clustered's draws" \
+    "${eval[@]}" "$tmp/clustered" $key.type=i-clustered
+check "and makes none" bash -c "! grep -q '^drawn' '$tmp/out'"
 expect 78 "unknown" "a key that is none" "${eval[@]}" "$tmp/run" $key.cluster=8
 expect 64 "key=value" "a word that is no key=value" "${eval[@]}" "$tmp/run" test
 

@@ -47,8 +47,8 @@ static void check(int rows_there, int count, bool drawn) {
     params_init(&here, expected, SEED);
     assert_true(params_take(&here, now, &f, SEED, &err));
     const Param *weight = &here.list[0], *planes = &here.list[1];
-    assert_int_equal(params_lacks_draw(planes, &f), drawn);
-    assert_false(params_lacks_draw(weight, &f));
+    assert_int_equal(params_lacks(planes, &f), drawn);
+    assert_false(params_lacks(weight, &f));
     assert_memory_equal(now + weight->at, was + weight->at, weight->n * sizeof *now);
     assert_memory_equal(now + planes->at, (drawn ? expected : was) + planes->at,
                         planes->n * sizeof *now);

@@ -1,0 +1,182 @@
+#include "train/fit.h"
+
+#include <string.h>
+
+#include "core/log.h"
+#include "io/json.h"
+
+static const char *trained_type(const Source *from) {
+    const char *type = json_string(from->run.config, "model.attention.type");
+    return type ? type : "another";
+}
+
+static bool other_mechanism(const Config *now, const Source *from) {
+    return strcmp(trained_type(from), now->model.mech->name) != 0;
+}
+
+void fit_changes(const Config *now, const Source *from, char *list, size_t size) {
+    const cJSON *is = json_at(now->resolved, "model");
+    cJSON *was = cJSON_Duplicate(json_at(from->run.config, "model"), true);
+    if (other_mechanism(now, from)) config_drop_mechanism(json_at(was, "attention"));
+    list[0] = '\0';
+    if (was && is) config_differences(was, is, "model", list, size);
+    cJSON_Delete(was);
+}
+
+/* Whether the attention is another one: of another mechanism, or with another key. */
+static bool swaps(const Config *now, const Source *from) {
+    char list[512];
+    fit_changes(now, from, list, sizeof list);
+    return strstr(list, "model.attention.") != NULL;
+}
+
+/* The name that a tensor of attention has in its block, without "attn."; NULL: it is none of a
+ * block of the model. */
+static const char *in_attention(const Model *m, const char *name) {
+    int block = 0, used = 0;
+    if (sscanf(name, "blocks.%d.attn.%n", &block, &used) != 1 || !used) return NULL;
+    return block < m->conf.depth ? name + used : NULL;
+}
+
+/* Whether it is a mechanism's own: all but the projections, which are the block's. */
+static bool is_own(const Model *m, const char *name) {
+    const char *in = in_attention(m, name);
+    for (int i = 0; in && i < ATTN_PROJECTIONS; i++) {
+        const size_t n = strlen(attn_projection_names[i]);
+        if (!strncmp(in, attn_projection_names[i], n) && in[n] == '.') return false;
+    }
+    return in != NULL;
+}
+
+/* ---- what does not fit ---- */
+
+static bool does_not_fit(const Config *now, const Source *from, const char *what, Err *err) {
+    char list[512];
+    const char *task = json_string(from->run.config, "task");
+    if (task && strcmp(task, now->task->name) != 0)
+        return err_set(err, EX_CONFIG, "%s: %s. It was trained on task \"%s\", not \"%s\"",
+                       from->path, what, task, now->task->name);
+    fit_changes(now, from, list, sizeof list);
+    if (!list[0])
+        return err_set(err, EX_DATAERR, "%s: %s: the file belongs to another model", from->path,
+                       what);
+    return err_set(err, EX_CONFIG, "%s: %s. To fit these weights, leave %s as trained: %s",
+                   from->path, what, strstr(list, "), ") ? "one or more of these keys" : "this key",
+                   list);
+}
+
+static bool is_missing(const Config *now, const Source *from, const Param *p, Err *err) {
+    char what[512], shape[ST_DESCRIBED];
+    const Model *m = &now->model;
+    st_describe(shape, DT_F32, p->ndim, p->shape);
+    if (is_own(m, p->name) && other_mechanism(now, from))
+        return err_set(err, EX_CONFIG,
+                       "%s: tensor '%s' (%s) is not in it: it was trained with %s attention, which "
+                       "has no such weights; %s attention must be trained: cast_train CONFIG "
+                       "model.attention.type=%s",
+                       from->path, p->name, shape, trained_type(from), m->mech->name,
+                       m->mech->name);
+    snprintf(what, sizeof what, "tensor '%s' (%s) is missing", p->name, shape);
+    return does_not_fit(now, from, what, err);
+}
+
+/* Whether a parameter that the file lacks may be drawn. */
+static bool may_be_drawn(const Config *now, const Source *from, const Param *p) {
+    return p->flags & PARAM_DRAWN ? swaps(now, from) : other_mechanism(now, from);
+}
+
+static bool check_param(const Config *now, const Source *from, const StFile *f, const Param *p,
+                        Err *err) {
+    const StTensor *x = st_find(f, p->name);
+    if (params_lacks(p, f) && may_be_drawn(now, from, p)) return true;
+    if (!x) return is_missing(now, from, p, err);
+    const Dtype dtype = x->dtype == DT_F64 ? DT_F64 : DT_F32;
+    if (st_want(f, p->name, dtype, p->ndim, p->shape, err)) return true;
+    char there[ST_DESCRIBED], wanted[ST_DESCRIBED], what[2 * ST_DESCRIBED + 128];
+    st_describe(there, x->dtype, x->ndim, x->shape);
+    st_describe(wanted, dtype, p->ndim, p->shape);
+    snprintf(what, sizeof what, "tensor '%s' is %s, but this model takes %s", p->name, there,
+             wanted);
+    return does_not_fit(now, from, what, err);
+}
+
+/* Projections are what mechanisms have in common. */
+static bool check_projections(const Config *now, const Source *from, Err *err) {
+    const AttnMech *is = now->model.mech, *was = attn_find(trained_type(from));
+    for (int i = 0; was && i < ATTN_PROJECTIONS; i++) {
+        if (!((is->projections ^ was->projections) & ATTN_HAS(i))) continue;
+        const bool has = was->projections & ATTN_HAS(i);
+        return err_set(err, EX_CONFIG,
+                       "%s: it was trained with %s attention, and %s attention cannot take its "
+                       "place: %s has no projection '%s'. %s attention must be trained: cast_train "
+                       "CONFIG model.attention.type=%s",
+                       from->path, was->name, is->name, has ? is->name : was->name,
+                       attn_projection_names[i], is->name, is->name);
+    }
+    return true;
+}
+
+/* What the mechanism of the weights trained of its own is there still, or can be left behind. */
+static bool check_left(const Config *now, const Source *from, Err *err) {
+    Config was;
+    if (!swaps(now, from)) return true;
+    if (!config_open(&was, from->run.config, from->path, NULL, 0, err)) return false;
+    const Param *lost = NULL;
+    for (int i = 0; i < was.model.params.count; i++) {
+        const Param *p = &was.model.params.list[i];
+        const bool kept = !is_own(&now->model, p->name) || !(p->flags & PARAM_TRAINED) ||
+                          p->flags & PARAM_APART || params_find(&now->model.params, p->name);
+        if (!kept && !lost) lost = p;
+    }
+    if (lost)
+        err_set(err, EX_CONFIG,
+                "%s: it was trained with %s attention, and does not work without its tensor '%s'; "
+                "%s attention must be trained: cast_train CONFIG model.attention.type=%s",
+                from->path, trained_type(from), lost->name, now->model.mech->name,
+                now->model.mech->name);
+    config_free(&was);
+    return !lost;
+}
+
+/* Tensors that are no parameters: a mechanism's own are left behind, others are of another model.
+ */
+static bool check_rest(const Config *now, const Source *from, const StFile *f, Err *err) {
+    const Model *m = &now->model;
+    char what[512];
+    for (int i = 0; i < f->ntensors; i++) {
+        const char *name = f->tensors[i].name;
+        if (!strncmp(name, "state.", 6) || params_find(&m->params, name) || is_own(m, name))
+            continue;
+        snprintf(what, sizeof what, "tensor '%.300s' has no place in this model", name);
+        return does_not_fit(now, from, what, err);
+    }
+    return check_left(now, from, err);
+}
+
+bool fit_check(const Config *now, const Source *from, const StFile *f, Err *err) {
+    if (!check_projections(now, from, err)) return false;
+    for (int i = 0; i < now->model.params.count; i++)
+        if (!check_param(now, from, f, &now->model.params.list[i], err)) return false;
+    return check_rest(now, from, f, err);
+}
+
+/* ---- what was swapped ---- */
+
+/* Adds a name in its block, once. */
+static void add_name(char *list, size_t size, const char *name) {
+    if (!strstr(list, name)) format_add(list, size, "%s%s", list[0] ? ", " : "", name);
+}
+
+void fit_swapped(FitSwap *s, const Config *now, const StFile *f) {
+    const Model *m = &now->model;
+    *s = (FitSwap){{0}, {0}};
+    for (int i = 0; i < m->params.count; i++) {
+        const Param *p = &m->params.list[i];
+        if (params_lacks(p, f)) add_name(s->drawn, sizeof s->drawn, in_attention(m, p->name));
+    }
+    for (int i = 0; i < f->ntensors; i++) {
+        const char *name = f->tensors[i].name;
+        if (is_own(m, name) && !params_find(&m->params, name))
+            add_name(s->left, sizeof s->left, in_attention(m, name));
+    }
+}
