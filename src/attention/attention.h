@@ -82,6 +82,9 @@ static inline real *attn_own_grad(const AttnCall *c, int i) { return c->dw + c->
 
 typedef struct AttnMech {
     const char *name, *title, *reference;
+    const char *time, *memory; /* how they grow with the tokens N */
+    const char *swap; /* whether it can take another's place on trained weights, and another its;
+                         NULL: it can (train/fit.h) */
     unsigned projections;  /* ATTN_HAS of those that it uses */
     const ConfigKey *keys; /* NULL: none; offsets into `self` */
     size_t self_size;      /* of `self`, which starts with an AttnShape */

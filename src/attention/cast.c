@@ -365,9 +365,10 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_cast = {
     .name = "cast",
-    .title =
-        "attention inside clusters around surrogate tokens, summaries between them; O(C k^2 + N C) "
-        "time, linear in N while C clusters of k tokens are fixed; O(N) memory",
+    .title = "attention inside clusters around surrogate tokens, summaries between them",
+    .time = "O(C k^2 + N C) for C clusters of k tokens",
+    .memory = "O(N)",
+    .swap = "out; in with drawn surrogates",
     .reference = "arXiv:2402.04239",
     .keys = cast_keys,
     .projections = ATTN_QKVO,

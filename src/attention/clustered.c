@@ -101,7 +101,9 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_clustered = {
     .name = "clustered",
-    .title = "a cluster's queries share their centroid's attention; O(N C) time, O(N) memory",
+    .title = "queries of a cluster share their centroid's attention",
+    .time = "O(N C)",
+    .memory = "O(N)",
     .reference = "arXiv:2007.04825",
     .projections = ATTN_QKVO,
     .keys = keys,

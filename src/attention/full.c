@@ -18,7 +18,9 @@ static double flops(const void *self, int N) { return exact_flops(self, ATTEND_A
 
 const AttnMech attn_full = {
     .name = "full",
-    .title = "exact softmax attention in tiles: O(N^2) time, O(N) memory",
+    .title = "exact softmax attention in tiles",
+    .time = "O(N^2)",
+    .memory = "O(N)",
     .reference = "arXiv:1706.03762",
     .projections = ATTN_QKVO,
     .self_size = sizeof(AttnShape),

@@ -315,8 +315,9 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_i_clustered = {
     .name = "i-clustered",
-    .title = "clustered attention, and each query's own on the keys that its centroid scores "
-             "highest; O(N (C + top_k)) time, O(N) memory",
+    .title = "clustered, and each query's own attention on its centroid's top keys",
+    .time = "O(N (C + top_k))",
+    .memory = "O(N)",
     .reference = "arXiv:2007.04825",
     .projections = ATTN_QKVO,
     .keys = keys,

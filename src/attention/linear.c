@@ -189,7 +189,9 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_linear = {
     .name = "linear",
-    .title = "feature maps elu + 1 in place of softmax; O(N e d) time, O(N) memory",
+    .title = "feature maps elu + 1 in place of softmax",
+    .time = "O(N e)",
+    .memory = "O(N)",
     .reference = "arXiv:2006.16236",
     .projections = ATTN_QKVO,
     .self_size = sizeof(AttnShape),

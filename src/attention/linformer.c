@@ -140,8 +140,10 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_linformer = {
     .name = "linformer",
-    .title = "exact attention on a fixed number of learned mixtures of keys and values; O(N rank) "
-             "time, O(N) memory",
+    .title = "exact attention on learned mixtures of keys and values",
+    .time = "O(N rank)",
+    .memory = "O(N)",
+    .swap = "no: its mixtures are trained",
     .reference = "arXiv:2006.04768",
     .projections = ATTN_QKVO,
     .keys = keys,

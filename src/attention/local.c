@@ -35,7 +35,9 @@ static double flops(const void *self, int N) { return exact_flops(self, band(sel
 
 const AttnMech attn_local = {
     .name = "local",
-    .title = "exact attention in a window around each token; O(N w) time, O(N) memory",
+    .title = "exact attention in a window around each token",
+    .time = "O(N w)",
+    .memory = "O(N)",
     .reference = "arXiv:2004.05150",
     .projections = ATTN_QKVO,
     .keys = keys,

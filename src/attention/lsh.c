@@ -198,8 +198,10 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_lsh = {
     .name = "lsh",
-    .title = "attention between queries of a bucket, which are keys too; O(rounds N (chunk + "
-             "buckets)) time, O(rounds N) memory",
+    .title = "Reformer: queries, which are keys too, attend within buckets of a hash",
+    .time = "O(rounds N (chunk + buckets))",
+    .memory = "O(rounds N)",
+    .swap = "no: it has no projection of keys",
     .reference = "arXiv:2001.04451",
     .projections = ATTN_HAS(ATTN_Q) | ATTN_HAS(ATTN_V) | ATTN_HAS(ATTN_O),
     .keys = keys,

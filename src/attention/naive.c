@@ -89,6 +89,8 @@ static double flops(const void *self, int N) { return exact_flops(self, ATTEND_A
 const AttnMech attn_naive = {
     .name = "naive",
     .title = "exact softmax attention with the N x N matrix kept, as the papers' baseline has it",
+    .time = "O(N^2)",
+    .memory = "O(N^2)",
     .reference = "arXiv:1706.03762",
     .projections = ATTN_QKVO,
     .self_size = sizeof(AttnShape),

@@ -274,9 +274,10 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_nystrom = {
     .name = "nystrom",
-    .title =
-        "softmax attention by its landmarks' part and an inverse, and a convolution of values; "
-        "O(N L + L^3) time, O(N + L^2) memory",
+    .title = "softmax by landmarks and an inverse, and a convolution of values",
+    .time = "O(N L + L^3) for L landmarks",
+    .memory = "O(N + L^2)",
+    .swap = "with conv_kernel=0",
     .reference = "arXiv:2102.03902",
     .projections = ATTN_QKVO,
     .keys = keys,

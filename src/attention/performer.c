@@ -173,8 +173,9 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_performer = {
     .name = "performer",
-    .title = "softmax by positive orthogonal random features; O(N m) time for m features, O(N) "
-             "memory",
+    .title = "softmax by m positive orthogonal random features",
+    .time = "O(N m)",
+    .memory = "O(N + m)",
     .reference = "arXiv:2009.14794",
     .projections = ATTN_QKVO,
     .keys = keys,

@@ -153,8 +153,9 @@ static double flops(const void *self, int N) {
 
 const AttnMech attn_smyrf = {
     .name = "smyrf",
-    .title = "attention in clusters of equal size by asymmetric hashes; O(rounds N (cluster_size + "
-             "log N)) time, O(rounds N) memory",
+    .title = "clusters of equal size by asymmetric hashes",
+    .time = "O(rounds N (cluster_size + log N))",
+    .memory = "O(rounds N)",
     .reference = "arXiv:2010.05315",
     .projections = ATTN_QKVO,
     .keys = keys,

@@ -145,7 +145,9 @@ void model_help(FILE *f) {
     schema_help(f, type_keys, "model.attention");
     for (int i = 0; attn_table[i]; i++) {
         const AttnMech *a = attn_table[i];
-        fprintf(f, "\n  model.attention.type=%s: %s (%s)\n", a->name, a->title, a->reference);
+        fprintf(f,
+                "\n  model.attention.type=%s: %s; %s time, %s memory; swapped in or out: %s (%s)\n",
+                a->name, a->title, a->time, a->memory, a->swap ? a->swap : "yes", a->reference);
         if (a->keys) schema_help(f, a->keys, "model.attention");
     }
 }

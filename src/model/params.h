@@ -49,10 +49,11 @@ bool params_read(const Params *p, real *w, const StFile *f, Err *err);
 #define PARAMS_AVERAGE "state.ema."
 const StTensor *params_tensor(const StFile *f, const char *name);
 
-/* For evaluation: reads what params_tensor names; tensors that are no parameter are passed over, and
- * what params_lacks says is made as params_init would. */
+/* For evaluation: reads what params_tensor names; tensors that are no parameter are passed over,
+ * and what params_lacks says is made as params_init would. */
 bool params_take(const Params *p, real *w, const StFile *f, uint64_t seed, Err *err);
-/* Whether the file lacks, in that shape, a parameter that can be drawn: PARAM_DRAWN, PARAM_APART. */
+/* Whether the file lacks, in that shape, a parameter that can be drawn: PARAM_DRAWN, PARAM_APART.
+ */
 bool params_lacks(const Param *p, const StFile *f);
 
 /* Fills `tensors` (count entries) for st_write; names are the registry's, each behind `prefix`,

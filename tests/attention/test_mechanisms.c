@@ -34,6 +34,35 @@ static void names_are_found(void **state) {
     assert_null(attn_find(""));
 }
 
+/* What a mechanism trains of its own, with its defaults, cannot be swapped; and it says so. */
+static bool trains_its_own(const AttnMech *m) {
+    const AttnShape shape = {8, 2, 4, 16, 16, true};
+    char text[MECH_TEXT];
+    Err err = {0};
+    snprintf(text, sizeof text, "\"type\":\"%s\"", m->name);
+    void *self = mech_open(m, text, &shape, &err);
+    if (!self) fail_msg("%s: %s", m->name, err.text);
+    const int n = m->params ? m->params(self, NULL) : 0;
+    ParamSpec *specs = calloc((size_t)n + 1, sizeof *specs);
+    bool trains = false;
+    if (n) m->params(self, specs);
+    for (int i = 0; i < n; i++)
+        trains |= specs[i].flags & PARAM_TRAINED && !(specs[i].flags & PARAM_APART);
+    free(specs), free(self);
+    return trains;
+}
+
+static void swaps_are_told(void **state) {
+    (void)state;
+    for (int i = 0; attn_table[i]; i++) {
+        const AttnMech *m = attn_table[i];
+        const bool fits = m->projections == ATTN_QKVO && !trains_its_own(m);
+        assert_true(strlen(m->time) > 0 && strlen(m->memory) > 0);
+        if (fits == (m->swap && (!strncmp(m->swap, "no", 2) || !strncmp(m->swap, "with", 4))))
+            fail_msg("%s: \"%s\" is not what it is", m->name, m->swap ? m->swap : "yes");
+    }
+}
+
 /* Memory is planned for the longest sequence, and every shorter one must fit in it. */
 static void check_growth(const AttnMech *m, const char *keys) {
     enum { LONGEST = 4300 };
@@ -217,11 +246,9 @@ static void cast_reports_what_it_chose(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_found),
-        cmocka_unit_test(needs_grow_with_length),
-        cmocka_unit_test(nothing_left_is_an_error),
-        cmocka_unit_test(digest_knows_choices),
-        cmocka_unit_test(cast_reports_what_it_chose),
+        cmocka_unit_test(names_are_found),        cmocka_unit_test(swaps_are_told),
+        cmocka_unit_test(needs_grow_with_length), cmocka_unit_test(nothing_left_is_an_error),
+        cmocka_unit_test(digest_knows_choices),   cmocka_unit_test(cast_reports_what_it_chose),
     };
     lanes_open(1);
     gemm_open();
