@@ -3,9 +3,9 @@
 #include <string.h>
 
 const AttnMech *const attn_table[] = {
-    &attn_cast,    &attn_full,      &attn_naive, &attn_local, &attn_linear,    &attn_linformer,
-    &attn_nystrom, &attn_performer, &attn_lsh,   &attn_smyrf, &attn_clustered, &attn_i_clustered,
-    NULL};
+    &attn_cast,        &attn_full,    &attn_naive, &attn_local,     &attn_clustered,
+    &attn_i_clustered, &attn_lsh,     &attn_smyrf, &attn_performer, &attn_linear,
+    &attn_linformer,   &attn_nystrom, NULL};
 
 const char *const attn_projection_names[ATTN_PROJECTIONS] = {"q", "key", "v", "o"};
 

@@ -106,8 +106,9 @@ typedef struct AttnMech {
     void (*groups)(const void *self, int *rounds, bool *keys);
 } AttnMech;
 
-extern const AttnMech attn_cast, attn_full, attn_naive, attn_local, attn_linear, attn_linformer,
-    attn_nystrom, attn_performer, attn_lsh, attn_smyrf, attn_clustered, attn_i_clustered;
+extern const AttnMech attn_cast, attn_full, attn_naive, attn_local, attn_clustered,
+    attn_i_clustered, attn_lsh, attn_smyrf, attn_performer, attn_linear, attn_linformer,
+    attn_nystrom;
 
 /* Ends with NULL. */
 extern const AttnMech *const attn_table[];
