@@ -20,7 +20,8 @@ enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 typedef struct Options {
     TrainedRequest request;
     const char *out;
-    int index, layer, limit, colour, threads; /* index, layer: -1 where none was given */
+    int index, layer, head, limit, colour,
+        threads; /* index, layer, head: -1 where none was given */
     bool stats, json;
 } Options;
 
@@ -33,6 +34,8 @@ static const Option options[] = {
     {"index", OPTION_INT, AT(index), "I", "the example to show, from 0", 0, INT_MAX},
     {"layer", OPTION_INT, AT(layer), "L", "this layer alone, from 0 as in blocks.0 [all]", 0,
      INT_MAX},
+    {"head", OPTION_INT, AT(head), "H",
+     "where each head has groups of its own: this head alone, from 0 [all]", 0, INT_MAX},
     {"out", OPTION_TEXT, AT(out), "DIR",
      "where the files go [the RUN's directory; of a CHECKPOINT, here]"},
     {"color", OPTION_WORD, AT(colour), "WHEN",
@@ -49,11 +52,13 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_viz",
-    "usage: cast_viz RUN|CHECKPOINT [key=value ...] --index I [--split SPLIT] [--layer L] [--out "
-    "DIR]\n"
+    "usage: cast_viz RUN|CHECKPOINT [key=value ...] --index I [--split SPLIT] [--layer L] [--head "
+    "H] [--out DIR]\n"
     "       cast_viz RUN|CHECKPOINT [key=value ...] --stats [--split SPLIT] [--limit N] "
     "[--json]\n\n"
-    "Which tokens the clusters of a trained CAST model hold. RUN is a run's directory, CHECKPOINT "
+    "Which tokens the clusters of a trained CAST model hold; or of each head the groups of "
+    "clustered, "
+    "i-clustered, lsh or smyrf attention. RUN is a run's directory, CHECKPOINT "
     "one of the safetensors in it, or what cast_export wrote; key=value changes its config, as in "
     "cast_eval.\n\n"
     "--index I shows one example. Of a picture it writes, for each layer,\n"
@@ -71,8 +76,8 @@ static const Program program = {
 static bool check_options(const Options *o, Err *err) {
     if (o->stats ? o->index >= 0 : o->index < 0)
         return err_set(err, EX_USAGE, "either --index I or --stats" TRY_HELP);
-    if (o->stats && (o->out || o->layer >= 0))
-        return err_set(err, EX_USAGE, "--stats takes neither --out nor --layer" TRY_HELP);
+    if (o->stats && (o->out || o->layer >= 0 || o->head >= 0))
+        return err_set(err, EX_USAGE, "--stats takes no --out, --layer or --head" TRY_HELP);
     if (!o->stats && (o->json || o->limit))
         return err_set(err, EX_USAGE, "--json and --limit are of --stats" TRY_HELP);
     return true;
@@ -83,7 +88,7 @@ static bool colours(const Options *o) {
 }
 
 static bool show_stats(const Options *o, Trained *t, Err *err) {
-    LayerStats *stats = mem_alloc((size_t)t->config.model.conf.depth, sizeof *stats);
+    LayerStats *stats = mem_alloc((size_t)cluster_stats_rows(t), sizeof *stats);
     const bool ok = cluster_stats(stats, t, o->limit, err);
     if (ok) (o->json ? cluster_stats_print_json : cluster_stats_print)(stdout, stats, t);
     mem_free(stats);
@@ -97,7 +102,7 @@ static bool show_example(const Options *o, Trained *t, Err *err) {
     if (o->layer >= depth)
         return err_set(err, EX_USAGE, "--layer: the model has layers 0 to %d, got %d", depth - 1,
                        o->layer);
-    if (!viz_open(&v, t, o->index, o->layer, err)) return false;
+    if (!viz_open(&v, t, o->index, o->layer, o->head, err)) return false;
     viz_print(stdout, &v, colours(o));
     fflush(stdout); /* main tells if that fails: the files are of use all the same */
     const bool ok = viz_write(&v, o->out ? o->out : here, err);
@@ -120,7 +125,7 @@ static bool viz(Options *o, Err *err) {
 }
 
 int main(int argc, char **argv) {
-    Options o = {.request.split = SPLIT_TEST, .index = -1, .layer = -1};
+    Options o = {.request.split = SPLIT_TEST, .index = -1, .layer = -1, .head = -1};
     Err err = {0};
     const bool ok = option_parse(&o.request.line, &o, &program, argc, argv, &err) &&
                     check_options(&o, &err) && viz(&o, &err) && err_check_stdout(&err);

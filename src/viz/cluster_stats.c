@@ -23,10 +23,11 @@ static void add_sizes(ClusterSums *s, const Clusters *c) {
 
 static void add_tokens(ClusterSums *s, const Clusters *c) {
     for (int n = 0; n < c->N; n++) {
-        const real *a = c->affinity + (size_t)n * (size_t)c->C;
+        const real *a = c->affinity ? c->affinity + (size_t)n * (size_t)c->C : NULL;
         double sum = 0, bits = 0;
         s->none += clusters_of_token(c, n) == 0;
         s->several += clusters_of_token(c, n) > 1;
+        if (!c->affinity) continue;
         for (int i = 0; i < c->C; i++) sum += (double)a[i];
         if (!(sum > 0)) continue;
         for (int i = 0; i < c->C; i++) {
@@ -118,7 +119,7 @@ static void add_cosines(LayerStats *l, const Trained *t, int layer) {
 typedef struct Collector {
     const Trained *t;
     Traces traces;
-    ClusterSums *sums; /* (depth) */
+    ClusterSums *sums; /* (rows) */
     int width;
 } Collector;
 
@@ -128,13 +129,21 @@ static void collect(void *ctx, const Batch *b) {
     const int per = m->task.per_example, depth = m->conf.depth;
     const int cls = m->conf.pooling == POOL_CLS;
     for (int i = 0; i < b->n * per; i++)
-        for (int l = 0; l < depth; l++) {
-            Clusters k;
-            clusters_open(&k, &c->traces, &c->traces.trace[i * depth + l],
-                          b->samples[i / per].length[i % per] + cls);
-            cluster_sums_add(&c->sums[l], &k, cls, c->width);
-            clusters_close(&k);
-        }
+        for (int l = 0; l < depth; l++)
+            for (int p = 0; p < clusters_parts(&c->traces, -1); p++) {
+                const ClusterPart part = clusters_part(&c->traces, l, -1, p);
+                const int row = part.head < 0 ? l : l * m->conf.heads + part.head;
+                Clusters k;
+                clusters_open(&k, &c->traces, &c->traces.trace[i * depth + l], &part,
+                              b->samples[i / per].length[i % per] + cls);
+                cluster_sums_add(&c->sums[row], &k, cls, c->width);
+                clusters_close(&k);
+            }
+}
+
+int cluster_stats_rows(const Trained *t) {
+    const Model *m = &t->config.model;
+    return m->conf.depth * (m->mech->groups ? m->conf.heads : 1);
 }
 
 LayerStats cluster_sums_means(const ClusterSums *s) {
@@ -166,16 +175,19 @@ static bool run(Collector *c, Trained *t, int limit, Err *err) {
 
 bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
     const Model *m = &t->config.model;
-    const int depth = m->conf.depth;
+    const int rows = cluster_stats_rows(t);
     Collector c = {.t = t, .width = viz_width(t)};
     const int documents = t->config.train.batch * m->task.per_example;
     if (!clusters_traces(&c.traces, m, documents, t->from.path, err)) return false;
-    c.sums = mem_alloc((size_t)depth, sizeof *c.sums);
-    for (int l = 0; l < depth; l++) c.sums[l].least = INFINITY;
+    c.sums = mem_alloc((size_t)rows, sizeof *c.sums);
+    for (int i = 0; i < rows; i++) c.sums[i].least = INFINITY;
     const bool ok = run(&c, t, limit, err);
-    for (int l = 0; l < depth && ok; l++) {
-        stats[l] = cluster_sums_means(&c.sums[l]);
-        add_cosines(&stats[l], t, l);
+    for (int i = 0; i < rows && ok; i++) {
+        const int heads = rows / m->conf.depth, times = clusters_parts(&c.traces, -1) / heads;
+        stats[i] = cluster_sums_means(&c.sums[i]);
+        stats[i].documents /= times, stats[i].tokens /= times; /* each is in every round */
+        stats[i].layer = i / heads, stats[i].head = m->mech->groups ? i % heads : -1;
+        add_cosines(&stats[i], t, stats[i].layer);
     }
     traces_close(&c.traces);
     mem_free(c.sums);
@@ -192,8 +204,10 @@ static void print_figure(FILE *f, int width, double x) {
         fprintf(f, "%*.2f", width, x);
 }
 
-static void print_layer(FILE *f, int layer, const LayerStats *s) {
-    fprintf(f, "%5d %7.1f %6.0f %6.0f %5.1f%%   %5.1f%%   %5.1f%%  ", layer, s->size, s->least,
+static void print_layer(FILE *f, const LayerStats *s) {
+    char name[16];
+    snprintf(name, sizeof name, s->head < 0 ? "%d" : "%d.%d", s->layer, s->head);
+    fprintf(f, "%5s %7.1f %6.0f %6.0f %5.1f%%   %5.1f%%   %5.1f%%  ", name, s->size, s->least,
             s->most, 100 * s->empty, 100 * s->none, 100 * s->several);
     print_figure(f, 9, s->entropy);
     print_figure(f, 11, s->cosine);
@@ -213,7 +227,7 @@ void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t) {
             "layer    mean  least   most  empty     none  several  %4.2f bits       mean  "
             "largest  compactness\n",
             bits);
-    for (int l = 0; l < t->config.model.conf.depth; l++) print_layer(f, l, &stats[l]);
+    for (int i = 0; i < cluster_stats_rows(t); i++) print_layer(f, &stats[i]);
     fprintf(
         f,
         "\nentropy      how undecided a token's affinities are: 0 all for one cluster, %.2f "
@@ -222,10 +236,16 @@ void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t) {
         "%s, over that\n             of random sets of as many: 1 spread like chance, 0 all in "
         "one place\n",
         bits, viz_width(t) ? "in the plane" : "along the text");
+    if (stats->head >= 0)
+        fputs("layer        and head: each has groups of its own; their figures are means over "
+              "rounds, and over\n             queries and keys where these are grouped apart\n",
+              f);
 }
 
 static cJSON *layer_json(const LayerStats *s) {
     cJSON *o = cJSON_CreateObject();
+    if (s->head >= 0) cJSON_AddNumberToObject(o, "layer", s->layer);
+    if (s->head >= 0) cJSON_AddNumberToObject(o, "head", s->head);
     cJSON_AddNumberToObject(o, "documents", s->documents);
     cJSON_AddNumberToObject(o, "tokens", s->tokens);
     cJSON_AddNumberToObject(o, "clusters", s->clusters);
@@ -248,8 +268,8 @@ void cluster_stats_print_json(FILE *f, const LayerStats *stats, const Trained *t
     cJSON_AddNumberToObject(root, "step", (double)t->from.update);
     cJSON_AddStringToObject(root, "split", split_names[t->split]);
     cJSON *layers = cJSON_AddArrayToObject(root, "layers");
-    for (int l = 0; l < t->config.model.conf.depth; l++)
-        cJSON_AddItemToArray(layers, layer_json(&stats[l]));
+    for (int i = 0; i < cluster_stats_rows(t); i++)
+        cJSON_AddItemToArray(layers, layer_json(&stats[i]));
     json_print(f, root);
     cJSON_Delete(root);
 }

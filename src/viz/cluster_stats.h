@@ -23,6 +23,7 @@
 #include "viz/clusters.h"
 
 typedef struct LayerStats {
+    int layer, head; /* head -1: clusters are of all heads */
     double documents, tokens, clusters;
     double size, least, most, empty, none, several, entropy, cosine, cosine_most, compactness;
 } LayerStats;
@@ -39,8 +40,12 @@ void cluster_sums_add(ClusterSums *s, const Clusters *c, int cls, int width);
 /* Without what is the weights' alone. */
 LayerStats cluster_sums_means(const ClusterSums *s);
 
-/* Of the first `limit` examples of the split (0: of all); stats has a row for each block. The model
- * was opened with a batch of any size. EX_DATAERR: no clusters; EX_TEMPFAIL: a signal came;
+/* Rows: a block each; where heads have groups of their own, a head of a block each, over all rounds
+ * and over queries and keys. */
+int cluster_stats_rows(const Trained *t);
+
+/* Of the first `limit` examples of the split (0: of all); stats has these rows. The model was
+ * opened with a batch of any size. EX_DATAERR: no clusters; EX_TEMPFAIL: a signal came;
  * EX_SOFTWARE: weights or a loss are not finite. */
 bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err);
 

@@ -30,9 +30,10 @@ static void open_doc(Viz *v, int which) {
     const int *ids = trained_guesses(v->t) ? s->targets[which] : s->ids[which];
     *d = (VizDoc){.ids = ids, .length = s->length[which], .width = viz_width(v->t)};
     d->cls = m->conf.pooling == POOL_CLS;
-    d->layer = mem_alloc((size_t)v->depth, sizeof *d->layer);
-    for (int l = 0; l < v->depth; l++)
-        clusters_open(&d->layer[l], &v->traces, &v->traces.trace[which * v->depth + l],
+    d->part = mem_alloc((size_t)v->parts, sizeof *d->part);
+    for (int i = 0; i < v->parts; i++)
+        clusters_open(&d->part[i], &v->traces,
+                      &v->traces.trace[which * m->conf.depth + v->part[i].layer], &v->part[i],
                       d->length + d->cls);
 }
 
@@ -70,27 +71,47 @@ static bool run(const Viz *v, Trained *t, Err *err) {
            err_set(err, err->code, "%s: %s", t->from.path, err->text);
 }
 
-bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err) {
+static void choose_parts(Viz *v, int layer, int head) {
+    const int depth = v->t->config.model.conf.depth, from = layer < 0 ? 0 : layer,
+              layers = layer < 0 ? depth : 1, each = clusters_parts(&v->traces, head);
+    v->parts = layers * each;
+    v->part = mem_alloc((size_t)v->parts, sizeof *v->part);
+    for (int i = 0; i < v->parts; i++)
+        v->part[i] = clusters_part(&v->traces, from + i / each, head, i % each);
+}
+
+static bool check_head(const Trained *t, int head, Err *err) {
     const Model *m = &t->config.model;
-    *v = (Viz){.t = t, .index = index, .depth = m->conf.depth, .docs = m->task.per_example};
-    v->from = layer < 0 ? 0 : layer;
-    v->to = layer < 0 ? v->depth : layer + 1;
+    if (head < 0 || (m->mech->groups && head < m->conf.heads)) return true;
+    if (m->mech->groups)
+        return err_set(err, EX_USAGE, "--head: the model has heads 0 to %d, got %d",
+                       m->conf.heads - 1, head);
+    return err_set(err, EX_USAGE, "--head: clusters of %s attention are of all heads together",
+                   m->mech->name);
+}
+
+bool viz_open(Viz *v, Trained *t, int index, int layer, int head, Err *err) {
+    const Model *m = &t->config.model;
+    *v = (Viz){.t = t, .index = index, .docs = m->task.per_example};
+    if (!check_head(t, head, err)) return false;
     if (!clusters_traces(&v->traces, m, v->docs, t->from.path, err)) return false;
     if (!run(v, t, err)) {
         traces_close(&v->traces);
         return false;
     }
     set_title(v);
+    choose_parts(v, layer, head);
     for (int i = 0; i < v->docs; i++) open_doc(v, i);
     return true;
 }
 
 void viz_close(Viz *v) {
     for (int i = 0; i < v->docs; i++) {
-        for (int l = 0; l < v->depth && v->doc[i].layer; l++) clusters_close(&v->doc[i].layer[l]);
-        mem_free(v->doc[i].layer);
+        for (int j = 0; j < v->parts && v->doc[i].part; j++) clusters_close(&v->doc[i].part[j]);
+        mem_free(v->doc[i].part);
     }
     traces_close(&v->traces);
+    mem_free(v->part);
     *v = (Viz){0};
 }
 

@@ -10,22 +10,24 @@ typedef struct VizDoc {
     const int *ids;  /* (length) what the model read of it */
     int length, cls; /* cls: 1 where token 0 is the cls token, and ids begin at token 1 */
     int width;       /* of a picture's rows; 0: it is no picture */
-    Clusters *layer; /* (depth) */
+    Clusters *part;  /* (parts) */
 } VizDoc;
 
 typedef struct Viz {
     const Trained *t;
-    int index, docs, depth;
-    int from, to;    /* the blocks to show: from .. to - 1 */
-    char title[256]; /* "example 3 of test: label 1 one snake, predicted 0 two snakes (52 %)" */
+    int index, docs;
+    int parts;         /* that are shown */
+    ClusterPart *part; /* (parts) */
+    char title[256];   /* "example 3 of test: label 1 one snake, predicted 0 two snakes (52 %)" */
     VizDoc doc[2];
     Traces traces;
 } Viz;
 
 /* Runs example `index` of the split through the model, which was opened with a batch of 1, to show
- * block `layer` (-1: all) of it. EX_DATAERR: no clusters; EX_USAGE: no such example; EX_SOFTWARE:
- * its loss is not finite. */
-bool viz_open(Viz *v, Trained *t, int index, int layer, Err *err);
+ * block `layer` (-1: all) of it, and where heads have groups of their own `head` (-1: all).
+ * EX_DATAERR: no clusters; EX_USAGE: no such example or head; EX_SOFTWARE: its loss is not finite.
+ */
+bool viz_open(Viz *v, Trained *t, int index, int layer, int head, Err *err);
 void viz_close(Viz *v);
 
 /* The side of a split's pictures; 0: its documents are none, or larger than can be drawn. */

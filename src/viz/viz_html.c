@@ -68,7 +68,7 @@ static void open_run(FILE *f, const Clusters *c, int n, int last) {
     fputs(count ? ": cluster" : ": in no cluster", f);
     for (int i = 0; i < count; i++) {
         fprintf(f, "%s %d", i ? "," : count > 1 ? "s" : "", clusters[i]);
-        if (last == n)
+        if (last == n && c->affinity)
             fprintf(f, " (%.3g)",
                     (double)c->affinity[(size_t)n * (size_t)c->C + (size_t)clusters[i]]);
     }
@@ -115,6 +115,21 @@ static void put_legend(FILE *f, const Clusters *c) {
     fprintf(f, "</p>\n<p>%d tokens; %d in no cluster, %d in several.</p>\n", c->N, none, several);
 }
 
+static void put_section(FILE *f, const Viz *v, int doc, int part) {
+    char name[CLUSTER_NAME];
+    const VizDoc *d = &v->doc[doc];
+    clusters_name(name, &v->traces, &v->part[part]);
+    fputs("<section>\n<h2>", f);
+    if (v->docs > 1)
+        fprintf(f, "Document %c, %s", "ab"[doc], name);
+    else
+        fprintf(f, "L%s", name + 1);
+    fputs("</h2>\n", f);
+    put_legend(f, &d->part[part]);
+    put_tokens(f, v, d, &d->part[part]);
+    fputs("</section>\n", f);
+}
+
 static void put_page(FILE *f, const Viz *v) {
     fputs(head, f);
     fputs("<title>Clusters: ", f);
@@ -124,23 +139,16 @@ static void put_page(FILE *f, const Viz *v) {
     fputs(".<br>", f);
     text_html(f, v->t->from.path);
     fprintf(f, ", update %lld.</p>\n", (long long)v->t->from.update);
-    fputs("<p>A token's ground is the cluster with the highest affinity among those that hold it, "
-          "bars below are the others; without a ground it is in none. Press a cluster (its number "
-          "and how many tokens it holds) to see it alone; again for all.</p>\n",
+    fputs(v->traces.groups
+              ? "<p>A token's ground is its group. "
+              : "<p>A token's ground is the cluster with the highest affinity among those that "
+                "hold it, bars below are the others; without a ground it is in none. ",
+          f);
+    fputs("Press a cluster (its number and how many tokens it holds) to see it alone; again for "
+          "all.</p>\n",
           f);
     for (int i = 0; i < v->docs; i++)
-        for (int l = v->from; l < v->to; l++) {
-            const VizDoc *d = &v->doc[i];
-            fputs("<section>\n<h2>", f);
-            if (v->docs > 1)
-                fprintf(f, "Document %c, layer %d", "ab"[i], l);
-            else
-                fprintf(f, "Layer %d", l);
-            fputs("</h2>\n", f);
-            put_legend(f, &d->layer[l]);
-            put_tokens(f, v, d, &d->layer[l]);
-            fputs("</section>\n", f);
-        }
+        for (int j = 0; j < v->parts; j++) put_section(f, v, i, j);
     fputs(script, f);
     fputs("</html>\n", f);
 }

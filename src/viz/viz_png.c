@@ -31,8 +31,8 @@ typedef struct Grid {
     int width, height, pixel, columns, panels, extra; /* extra: panels that are no cluster's */
 } Grid;
 
-static void open_grid(Grid *g, const Viz *v, const VizDoc *d, int layer, int extra) {
-    *g = (Grid){.v = v, .d = d, .c = &d->layer[layer], .width = d->width, .extra = extra};
+static void open_grid(Grid *g, const Viz *v, const VizDoc *d, int part, int extra) {
+    *g = (Grid){.v = v, .d = d, .c = &d->part[part], .width = d->width, .extra = extra};
     const int C = g->c->C < PANELS_MOST ? g->c->C : PANELS_MOST;
     g->height = (d->length + d->width - 1) / d->width;
     g->pixel = PANEL / g->width < 1 ? 1 : PANEL / g->width;
@@ -81,15 +81,17 @@ static void put(Grid *g, int panel, int i, bool corner, Rgb colour) {
 }
 
 /* "layer 1, clusters: example 3 of test: ..., document b" */
-static void title_text(char *text, size_t size, const Viz *v, const VizDoc *d, int layer,
+static void title_text(char *text, size_t size, const Viz *v, const VizDoc *d, int part,
                        const char *what) {
     const char *which = v->docs == 1 ? "" : d == &v->doc[0] ? ", document a" : ", document b";
-    snprintf(text, size, "layer %d, %s: %s%s", layer, what, v->title, which);
+    char name[CLUSTER_NAME];
+    snprintf(text, size, "%s, %s: %s%s", clusters_name(name, &v->traces, &v->part[part]), what,
+             v->title, which);
 }
 
-static void title(Grid *g, int layer, const char *what) {
+static void title(Grid *g, int part, const char *what) {
     char text[512];
-    title_text(text, sizeof text, g->v, g->d, layer, what);
+    title_text(text, sizeof text, g->v, g->d, part, what);
     /* Few panels are narrower than the words. */
     const int fits = (g->canvas.width - 2 * GAP) / (CANVAS_LETTER * (int)strlen(text));
     canvas_text(&g->canvas, GAP, GAP - 4, fits < 1 ? 1 : fits > TEXT ? TEXT : fits, ink, text);
@@ -169,11 +171,11 @@ static void legend(Grid *g) {
     canvas_fill(&g->canvas, GAP + HALF, y + CAPTION + HALF, HALF, HALF, palette_colour(1));
 }
 
-bool viz_png_clusters(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err) {
+bool viz_png_clusters(const Viz *v, const VizDoc *d, int part, const char *path, Err *err) {
     enum { EXTRA = 2 };
     Grid g;
-    open_grid(&g, v, d, layer, EXTRA);
-    title(&g, layer, "clusters");
+    open_grid(&g, v, d, part, EXTRA);
+    title(&g, part, "clusters");
     draw_input(&g, 0);
     draw_all(&g, 1);
     for (int c = 0; c + EXTRA < g.panels; c++) draw_cluster(&g, c + EXTRA, c);
@@ -216,12 +218,12 @@ static void draw_scale(Canvas *canvas, int x, int y, const Range *r, int shown, 
     canvas_text(canvas, x + BAR, y, TEXT, ink, text);
 }
 
-static bool write_affinity_panels(const Viz *v, const VizDoc *d, int layer, const char *path,
+static bool write_affinity_panels(const Viz *v, const VizDoc *d, int part, const char *path,
                                   Err *err) {
     Grid g;
-    open_grid(&g, v, d, layer, 1);
+    open_grid(&g, v, d, part, 1);
     const Range r = range_of(g.c);
-    title(&g, layer, "affinity A_g");
+    title(&g, part, "affinity A_g");
     draw_input(&g, 0);
     for (int c = 0; c + 1 < g.panels; c++) {
         caption_cluster(&g, c + 1, c);
@@ -274,9 +276,9 @@ static void draw_ticks(Matrix *m, int N) {
     canvas_text(&m->canvas, MARGIN, y + 4 + CANVAS_LINE, 1, ink, text);
 }
 
-static bool write_affinity_matrix(const Viz *v, const VizDoc *d, int layer, const char *path,
+static bool write_affinity_matrix(const Viz *v, const VizDoc *d, int part, const char *path,
                                   Err *err) {
-    const Clusters *c = &d->layer[layer];
+    const Clusters *c = &d->part[part];
     const Range r = range_of(c);
     char text[512];
     Matrix m = {.group = (c->N + WIDEST - 1) / WIDEST, .rows = c->C};
@@ -284,7 +286,7 @@ static bool write_affinity_matrix(const Viz *v, const VizDoc *d, int layer, cons
     m.columns = (c->N + m.group - 1) / m.group;
     m.cell = m.columns < NARROWEST ? NARROWEST / m.columns : 1;
     if (m.cell > ROW) m.cell = ROW;
-    title_text(text, sizeof text, v, d, layer, "affinity A_g");
+    title_text(text, sizeof text, v, d, part, "affinity A_g");
     const int words = CANVAS_LETTER * TEXT * (int)strlen(text), cells = m.columns * m.cell;
     const int wide = MARGIN + (cells > words ? cells : words) + GAP;
     m.canvas = canvas_open(wide, 2 * GAP + 2 * CAPTION + m.rows * ROW + 2 * GAP, white);
@@ -295,7 +297,7 @@ static bool write_affinity_matrix(const Viz *v, const VizDoc *d, int layer, cons
     return finish(&m.canvas, path, err);
 }
 
-bool viz_png_affinity(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err) {
-    return d->width ? write_affinity_panels(v, d, layer, path, err)
-                    : write_affinity_matrix(v, d, layer, path, err);
+bool viz_png_affinity(const Viz *v, const VizDoc *d, int part, const char *path, Err *err) {
+    return d->width ? write_affinity_panels(v, d, part, path, err)
+                    : write_affinity_matrix(v, d, part, path, err);
 }

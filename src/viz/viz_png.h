@@ -4,8 +4,8 @@
 
 #include "viz/viz.h"
 
-/* A block of a document (EX_CANTCREAT, EX_IOERR). Clusters are of pictures alone. */
-typedef bool VizPng(const Viz *v, const VizDoc *d, int layer, const char *path, Err *err);
+/* A part of a document (EX_CANTCREAT, EX_IOERR). Clusters are of pictures alone. */
+typedef bool VizPng(const Viz *v, const VizDoc *d, int part, const char *path, Err *err);
 VizPng viz_png_clusters, viz_png_affinity;
 
 #endif

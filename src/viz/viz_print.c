@@ -41,11 +41,14 @@ static void print_size(const Printer *p, int cluster) {
 }
 
 /* Each cluster with its colour or letter, and how many tokens it holds. */
-static void print_legend(const Printer *p, int layer) {
+static void print_legend(const Printer *p, int part) {
+    char name[CLUSTER_NAME];
     const int C = p->c->C, most = C < PALETTE ? C : PALETTE;
     fputc('\n', p->f);
     if (p->v->docs > 1) fprintf(p->f, "document %c, ", p->d == &p->v->doc[0] ? 'a' : 'b');
-    fprintf(p->f, "layer %d: %d clusters, of so many tokens\n", layer, C);
+    fprintf(p->f, "%s: %d %s, of so many tokens\n",
+            clusters_name(name, &p->v->traces, &p->v->part[part]), C,
+            p->c->affinity ? "clusters" : "groups");
     for (int i = 0; i < most; i++) {
         print_size(p, i);
         fputs((i + 1) % (LINE / ENTRY) == 0 || i + 1 == most ? "\n" : " ", p->f);
@@ -122,17 +125,19 @@ static void print_text(const Printer *p) {
 void viz_print(FILE *f, const Viz *v, bool colour) {
     fprintf(f, "%s\n", v->title);
     if (v->doc[0].width > VIZ_WIDEST) return;
-    fprintf(f, "a token %s the cluster with the highest affinity among those that hold it; %s\n",
+    fprintf(f, "a token %s %s; %s\n",
             !colour           ? "goes to"
             : v->doc[0].width ? "has the colour of"
                               : "stands on",
+            v->traces.groups ? "its group"
+                             : "the cluster with the highest affinity among those that hold it",
             !colour           ? ". is none"
             : v->doc[0].width ? "grey is none"
                               : "underlined: it has several");
     for (int i = 0; i < v->docs; i++)
-        for (int l = v->from; l < v->to; l++) {
-            const Printer p = {f, v, &v->doc[i], &v->doc[i].layer[l], colour};
-            print_legend(&p, l);
+        for (int j = 0; j < v->parts; j++) {
+            const Printer p = {f, v, &v->doc[i], &v->doc[i].part[j], colour};
+            print_legend(&p, j);
             (p.d->width ? print_pixels : print_text)(&p);
         }
 }

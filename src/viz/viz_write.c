@@ -9,12 +9,21 @@ static bool told(const char *path, bool written) {
     return written;
 }
 
-static bool write_png(const Viz *v, const char *dir, int doc, int layer, const char *kind,
+static bool write_png(const Viz *v, const char *dir, int doc, int part, const char *kind,
                       VizPng *write, Err *err) {
-    char name[64], path[FILE_PATH_MAX];
+    char name[128], where[CLUSTER_NAME], path[FILE_PATH_MAX];
     const char *which = v->docs == 1 ? "" : doc ? "-b" : "-a";
-    snprintf(name, sizeof name, "viz-%d%s-layer%d-%s.png", v->index, which, layer, kind);
-    return file_in(path, dir, name, err) && told(path, write(v, &v->doc[doc], layer, path, err));
+    snprintf(name, sizeof name, "viz-%d%s-%s-%s.png", v->index, which,
+             clusters_file(where, &v->traces, &v->part[part]), kind);
+    return file_in(path, dir, name, err) && told(path, write(v, &v->doc[doc], part, path, err));
+}
+
+/* Groups have no affinities. */
+static bool write_part(const Viz *v, const char *dir, int doc, int part, Err *err) {
+    const VizDoc *d = &v->doc[doc];
+    return (!d->width || write_png(v, dir, doc, part, "clusters", viz_png_clusters, err)) &&
+           (!d->part[part].affinity ||
+            write_png(v, dir, doc, part, "affinity", viz_png_affinity, err));
 }
 
 static bool write_page(const Viz *v, const char *dir, Err *err) {
@@ -27,9 +36,7 @@ bool viz_write(const Viz *v, const char *dir, Err *err) {
     const bool pictures = v->doc[0].width > 0;
     if (!file_make_dirs(dir, err)) return false;
     for (int i = 0; i < v->docs; i++)
-        for (int l = v->from; l < v->to; l++)
-            if ((pictures && !write_png(v, dir, i, l, "clusters", viz_png_clusters, err)) ||
-                !write_png(v, dir, i, l, "affinity", viz_png_affinity, err))
-                return false;
+        for (int j = 0; j < v->parts; j++)
+            if (!write_part(v, dir, i, j, err)) return false;
     return pictures || write_page(v, dir, err);
 }

@@ -80,6 +80,22 @@ rm -r "$out"
 expect 0 '' "documents of one's own" "${viz[@]}" "$tmp/own" --index 1 --out "$out"
 check "of one token are no picture" test -e "$out/viz-1.html"
 
+# ---- groups of each head ----
+
+type=model.attention.type
+rm -r "$out"
+expect 0 '^layer 0, head 1: [0-9]+ groups' "groups of clustered attention" \
+    "${viz[@]}" "$tmp/paths" --index 1 --out "$out" $type=clustered model.attention.clusters=9
+check "a picture of each head, and no affinities" test "$(names | wc -w)" = "$(names | tr ' ' '\n' | grep -cE 'layer[01]-head[01]-clusters.png')"
+check "of two layers and two heads" test "$(names | wc -w)" = 4
+rm -r "$out"
+expect 0 '^layer 1, head 0, round 1, keys: 5 groups' "SMYRF's, of queries and of keys" \
+    "${viz[@]}" "$tmp/words" --index 2 --out "$out" --layer 1 --head 0 $type=smyrf model.attention.rounds=2 \
+    model.attention.cluster_size=8 data.dir="$tmp/words-data"
+check "on a page" test "$(grep -c '<h2>Layer 1, head 0, round' "$out/viz-2.html")" = 4
+expect 64 'heads 0 to 1, got 2' "a head that is none" "${viz[@]}" "$tmp/paths" --index 1 --head 2 $type=clustered
+expect 64 'of all heads together' "a head of CAST's clusters" "${viz[@]}" "$tmp/paths" --index 1 --head 0
+
 # ---- figures ----
 
 field() { sed -n "s/^ *\"$1\": \([^,]*\),\{0,1\}$/\1/p" "$tmp/json" | xargs; }
@@ -98,6 +114,12 @@ expect 0 'compactness .*in the plane' "a table for people" "${viz[@]}" "$tmp/pat
 expect 0 '^ +1 .* -$' "what has no value" "${viz[@]}" "$tmp/paths" --stats --limit 1 model.attention.cluster_size=1
 check "is a dash" test "$(grep -c nan "$tmp/out")" = 0
 expect 0 'along the text' "texts too" "${viz[@]}" "$tmp/pairs" --stats --split val
+
+expect 0 '^  1\.1 .*%' "figures of each head" "${viz[@]}" "$tmp/paths" --stats $type=smyrf
+"${viz[@]}" "$tmp/paths" --stats --json $type=smyrf model.attention.cluster_size=256 >"$tmp/json" 2>&1
+check "over the split" test "$(field documents)" = "3 3 3 3"
+check "of equal sizes" test "$(field least), $(field most), $(field clusters)" = "256 256 256 256, 256 256 256 256, 4 4 4 4"
+check "without affinities" test "$(field entropy_bits)" = "null null null null"
 
 # ---- what is refused ----
 

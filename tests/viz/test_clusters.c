@@ -16,7 +16,8 @@ static Clusters open_clusters(int *list, real *affinity, int N, int C, int k) {
     Clusters c;
     const Traces traces = {.C = C, .k = k};
     const AttnTrace trace = {.clusters = list, .affinities = affinity};
-    clusters_open(&c, &traces, &trace, N);
+    const ClusterPart part = clusters_part(&traces, 0, -1, 0);
+    clusters_open(&c, &traces, &trace, &part, N);
     return c;
 }
 
@@ -37,6 +38,33 @@ static void test_holders(void **state) {
     expect_holders(&c, 1, 1, (int[]){1});
     expect_holders(&c, 2, 3, (int[]){1, 0, 2}); /* of the equal ones the lower first */
     expect_holders(&c, 3, 0, NULL);
+    clusters_close(&c);
+}
+
+/* Two heads, two rounds, keys apart; rows are a token longer than the document. */
+static void test_groups(void **state) {
+    (void)state;
+    int queries[] = {0, 0, 1, 9, 2, 0, 2, 9, 0, 1, 0, 9, 1, 1, 1, 9}, keys[16] = {0};
+    const Traces t = {.heads = 2, .rounds = 2, .groups = queries, .groups_key = keys};
+    const AttnTrace trace = {.groups = queries, .groups_key = keys, .stride = 4};
+    char name[CLUSTER_NAME];
+    assert_int_equal(clusters_parts(&t, -1), 8);
+    assert_int_equal(clusters_parts(&t, 1), 4);
+    ClusterPart p = clusters_part(&t, 3, -1, 2);
+    assert_string_equal(clusters_name(name, &t, &p), "layer 3, head 0, round 1, queries");
+    p = clusters_part(&t, 3, 1, 3);
+    assert_string_equal(clusters_file(name, &t, &p), "layer3-head1-round1-keys");
+    Clusters c;
+    p = clusters_part(&t, 0, 0, 2);
+    clusters_open(&c, &t, &trace, &p, 3); /* 2 0 2 */
+    assert_int_equal(c.C, 3), assert_int_equal(c.k, 2);
+    assert_int_equal(c.size[0], 1), assert_int_equal(c.size[1], 0), assert_int_equal(c.size[2], 2);
+    assert_int_equal(c.list[4], 0), assert_int_equal(c.list[5], 2);
+    expect_holders(&c, 1, 1, (int[]){0});
+    clusters_close(&c);
+    p = clusters_part(&t, 0, 1, 1);
+    clusters_open(&c, &t, &trace, &p, 3);
+    assert_int_equal(c.C, 1), assert_int_equal(c.size[0], 3);
     clusters_close(&c);
 }
 
@@ -159,9 +187,13 @@ static void test_canvas(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_holders),          cmocka_unit_test(test_sizes_and_entropy),
-        cmocka_unit_test(test_compact_pictures), cmocka_unit_test(test_compact_texts),
-        cmocka_unit_test(test_palette),          cmocka_unit_test(test_heat),
+        cmocka_unit_test(test_holders),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_sizes_and_entropy),
+        cmocka_unit_test(test_compact_pictures),
+        cmocka_unit_test(test_compact_texts),
+        cmocka_unit_test(test_palette),
+        cmocka_unit_test(test_heat),
         cmocka_unit_test(test_canvas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
