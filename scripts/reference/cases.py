@@ -36,18 +36,22 @@ class Case(NamedTuple):
 SINGLE = [1, 5, 23, 24]  # with k = 6: one token, fewer than k, indivisible by C, full
 PAIRS = [[1, 23], [24, 5], [7, 7]]
 MODEL = {"depth": 2, "heads": 2, "d": 8, "d_ff": 12, "d_emb": 13, "max_length": 24}
-ATTENTION = {"type": "cast", "clusters": 4}
 MECHANISMS = ("topk", "sa_topk")
 FUNCTIONS = ("softmax", "laplace")
 NORMS = ("layer", "scale", "batch")
-ATTENTION_KEYS = set(configuration.Attention.__dataclass_fields__)
+# Each mechanism's keys, where not the papers': small, so that tiny sequences are cut.
+ATTENTION = {
+    "cast": {"clusters": 4},
+}
+ATTENTION_KEYS = set().union(*(k.__dataclass_fields__ for k in configuration.ATTENTION.values()))
 MODEL_KEYS = set(configuration.Model.__dataclass_fields__)
 
 
 def case(name: str, lengths: list, task: str = "", **keys: object) -> Case:
     """A case from keys of any section; those left out are the tiny model's above."""
     options = {key: keys.pop(key) for key in Case._fields if key in keys}
-    attention = ATTENTION | {key: keys.pop(key) for key in list(keys) if key in ATTENTION_KEYS}
+    attention = {key: keys.pop(key) for key in list(keys) if key in ATTENTION_KEYS}
+    attention = ATTENTION.get(attention.get("type", "cast"), {}) | attention
     model = MODEL | {key: keys.pop(key) for key in list(keys) if key in MODEL_KEYS}
     train = {"batch": len(lengths)} | keys
     if not task:

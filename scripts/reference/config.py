@@ -7,6 +7,7 @@ concern running a training (lanes, logging, data) are none of the reference's bu
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -28,16 +29,132 @@ TASKS = {
 }
 
 
+def number(default: int, least: int = 1, most: float = math.inf) -> int:
+    """A field that holds a whole number from `least` to `most`."""
+    return field(default=default, metadata={"least": least, "most": most})
+
+
 @dataclass
 class Attention:
-    type: str = "cast"  # cast | full | naive (full and naive are the same mathematics)
+    """One class a mechanism, with the keys that it has: another's are unknown to it."""
+
+    type: str
+
+    def check(self) -> None:
+        for key in dataclasses.fields(self):
+            value, least = getattr(self, key.name), key.metadata.get("least")
+            if least is None:
+                continue
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not (whole and least <= value <= key.metadata["most"]):
+                most = key.metadata["most"]
+                limits = f"at least {least}" + (f", at most {most}" if most < math.inf else "")
+                raise ValueError(f"{key.name} '{value}': a whole number, {limits}")
+
+
+@dataclass
+class Cast(Attention):
+    type: str = "cast"
     mechanism: str = "topk"  # topk | sa_topk
-    clusters: int = 16
+    clusters: int = number(16)
     cluster_size: int | str = "fixed"  # a number | fixed | length
     attention_fn: str = "softmax"  # softmax | laplace
     summaries: bool = True
     intra: bool = True
     surrogates: str = "learned"  # learned | frozen
+
+    def check(self) -> None:
+        super().check()
+        size = self.cluster_size
+        if size not in ("fixed", "length") and not (isinstance(size, int) and size >= 1):
+            raise ValueError(f"cluster_size '{size}': a number, fixed or length")
+        if not (self.summaries or self.intra):
+            raise ValueError("summaries and intra are both off: nothing is left to attend to")
+
+
+@dataclass
+class Full(Attention):
+    type: str = "full"
+
+
+@dataclass
+class Naive(Attention):
+    type: str = "naive"  # the same mathematics as full
+
+
+@dataclass
+class Local(Attention):
+    type: str = "local"
+    window: int = number(128)
+
+
+@dataclass
+class Clustered(Attention):
+    type: str = "clustered"
+    clusters: int = number(100)
+    bits: int = number(63, most=64)
+    iterations: int = number(10)
+    hash_bias: bool = True
+
+
+@dataclass
+class IClustered(Clustered):
+    type: str = "i-clustered"
+    top_k: int = number(32)
+
+
+@dataclass
+class Lsh(Attention):
+    type: str = "lsh"
+    rounds: int = number(1)
+    buckets: int = number(64, least=2)
+    chunk: int = number(32, least=2)
+
+    def check(self) -> None:
+        super().check()
+        if self.buckets % 2:
+            raise ValueError(f"buckets = {self.buckets} must be even")
+
+
+@dataclass
+class Smyrf(Attention):
+    type: str = "smyrf"
+    rounds: int = number(4)
+    cluster_size: int = number(64)
+
+
+@dataclass
+class Performer(Attention):
+    type: str = "performer"
+    features: int = number(0, least=0)  # 0: max(8, ceil(e ln e))
+
+
+@dataclass
+class Linear(Attention):
+    type: str = "linear"
+
+
+@dataclass
+class Linformer(Attention):
+    type: str = "linformer"
+    rank: int = number(256)
+
+
+@dataclass
+class Nystrom(Attention):
+    type: str = "nystrom"
+    landmarks: int = number(128)
+    pinv_iterations: int = number(6)
+    conv_kernel: int = number(35, least=0)  # taps, odd; 0: none
+
+    def check(self) -> None:
+        super().check()
+        if self.conv_kernel and self.conv_kernel % 2 == 0:
+            raise ValueError(f"conv_kernel = {self.conv_kernel} must be odd")
+
+
+COMPARED = (Local, Clustered, IClustered, Lsh, Smyrf, Performer, Linear, Linformer, Nystrom)
+ATTENTION = {kind.type: kind for kind in (Cast, Full, Naive, *COMPARED)}
 
 
 @dataclass
@@ -57,7 +174,7 @@ class Model:
     dropout_embed: float = -1.0  # -1, here and below: dropout
     dropout_attention: float = -1.0
     dropout_ffn: float = -1.0
-    attention: Attention = field(default_factory=Attention)
+    attention: Attention = field(default_factory=Cast)
 
     def drop(self, place: str) -> float:
         """The probability after "embed", "attention" or "ffn"."""
@@ -85,7 +202,6 @@ class Train:
 
 
 CHOICES = {
-    "type": ("cast", "full", "naive"),
     "mechanism": ("topk", "sa_topk"),
     "attention_fn": ("softmax", "laplace"),
     "surrogates": ("learned", "frozen"),
@@ -115,33 +231,32 @@ class Config:
                 value = getattr(section, key, allowed[0])
                 if value not in allowed:
                     raise ValueError(f"{key} '{value}': known are {', '.join(allowed)}")
-        attention = self.model.attention
-        size = attention.cluster_size
-        if size not in ("fixed", "length") and not (isinstance(size, int) and size >= 1):
-            raise ValueError(f"cluster_size '{size}': a number, fixed or length")
+        self.model.attention.check()
         if self.model.d % self.model.heads:
             raise ValueError(f"heads = {self.model.heads} must divide d = {self.model.d}")
         if self.model.conv and self.model.conv % 2 == 0:
             raise ValueError(f"conv = {self.model.conv} must be odd")
         if self.model.positions == "rope" and self.model.d // self.model.heads % 2:
             raise ValueError("rope turns pairs of columns: d / heads must be even")
-        if attention.type == "cast" and not (attention.summaries or attention.intra):
-            raise ValueError("summaries and intra are both off: nothing is left to attend to")
 
     def to_json(self) -> dict:
         """Every key written out, so that nothing depends on the reader's defaults."""
         data = dataclasses.asdict(self)
-        attention = data["model"]["attention"]
-        if attention["type"] != "cast":  # the baselines read none of CAST's keys
-            data["model"]["attention"] = {"type": attention["type"]}
         if not data["train"]["steps"]:
             del data["train"]["steps"]
         return data
 
 
+def attention_from_json(data: dict) -> Attention:
+    name = data.get("type", "cast")
+    if name not in ATTENTION:
+        raise ValueError(f"type '{name}': known are {', '.join(ATTENTION)}")
+    return ATTENTION[name](**data)
+
+
 def from_json(data: dict) -> Config:
     model = dict(data.get("model", {}))
-    attention = Attention(**model.pop("attention", {}))
+    attention = attention_from_json(model.pop("attention", {}))
     known = {f.name for f in dataclasses.fields(Train)}
     train = {key: value for key, value in data.get("train", {}).items() if key in known}
     config = Config(data["task"], Model(**model, attention=attention), Train(**train))
@@ -149,18 +264,32 @@ def from_json(data: dict) -> Config:
     return config
 
 
+def parsed(override: str) -> tuple[str, object]:
+    key, _, text = override.partition("=")
+    try:
+        return key, json.loads(text)
+    except json.JSONDecodeError:
+        return key, text
+
+
+def section_of(data: dict, path: list[str]) -> dict:
+    for name in path:
+        data = data.setdefault(name, {})
+    return data
+
+
 def load(path: str | Path, overrides: list[str] = ()) -> Config:
-    """Reads a JSON file, then applies `a.b.c=value` overrides; a value is JSON or else a string."""
+    """Reads a JSON file, then applies `a.b.c=value` overrides; a value is JSON or else a string.
+
+    One that changes the mechanism drops the file's keys of the other, which mean nothing to it.
+    """
     data = json.loads(Path(path).read_text())
-    for override in overrides:
-        key, _, text = override.partition("=")
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError:
-            value = text
+    values = dict(parsed(override) for override in overrides)
+    model = section_of(data, ["model"])
+    was = model.get("attention", {}).get("type", "cast")
+    if values.get("model.attention.type", was) != was:
+        model["attention"] = {}
+    for key, value in values.items():
         *sections, name = key.split(".")
-        target = data
-        for section in sections:
-            target = target.setdefault(section, {})
-        target[name] = value
+        section_of(data, sections)[name] = value
     return from_json(data)

@@ -16,8 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from config import Attention as AttentionConfig
-from config import Config
+from config import Cast, Config
 from config import Model as ModelConfig
 
 LAPLACE_MU = math.sqrt(1 / 2)
@@ -133,7 +132,7 @@ class CastAttention(nn.Module):
         """x [N, d]. `members` imposes a clustering, which step 4 otherwise chooses."""
         N, d = x.shape
         f, tau = self.f, math.sqrt(d // self.heads)
-        ablation: AttentionConfig = self.config.attention
+        ablation: Cast = self.config.attention
 
         # Step 1: projections, and the token's gate.
         q = self.q(x).view(N, self.heads, -1)
