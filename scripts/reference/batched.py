@@ -16,12 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mechanisms import FullAttention
 from model import (
     ATTENTION_FN,
     BatchNorm,
     Block,
     CastAttention,
-    FullAttention,
     Model,
     ScaleNorm,
     cluster_size,

@@ -1,8 +1,9 @@
 """The model of docs/method.md (CAST, arXiv 2402.04239), for reading.
 
 Everything is written sequence by sequence, each at its true length: there is no padding and no
-mask anywhere in this file. Backward passes are autograd's. `batched.py` computes the same thing
-the way one would for speed, and a test holds the two together.
+mask anywhere in this file. Backward passes are autograd's. The mechanisms that CAST is compared
+with are in `mechanisms.py`. `batched.py` computes the same thing the way one would for speed, and a
+test holds the two together.
 
 Sizes: N tokens of a sequence, T tokens of all sequences of a batch, d model width, h heads,
 e = d / h, C clusters, k cluster size. Module names are the parameter names of the safetensors
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 
 from config import Cast, Config
 from config import Model as ModelConfig
+from mechanisms import COMPARED, Choice, Mechanism, descending, rotated
 
 LAPLACE_MU = math.sqrt(1 / 2)
 LAPLACE_SIGMA = math.sqrt(1 / (4 * math.pi))
@@ -47,11 +49,6 @@ def softplus1(x: Tensor) -> Tensor:
 
 
 # -- Clustering (step 4) ---------------------------------------------------------------------------
-
-
-def descending(x: Tensor) -> Tensor:
-    """Indices of x [n] from the largest to the smallest; equal values by index, NaN last."""
-    return torch.sort(-x, stable=True).indices
 
 
 def top_k(scores: Tensor, k: int) -> list[Tensor]:
@@ -89,22 +86,6 @@ class Clustering(NamedTuple):
     scores: Tensor  # A_g [N, C]
     k: int
     members: list[Tensor]  # per cluster, its tokens in the order in which it took them
-
-
-# -- Positions inside attention --------------------------------------------------------------------
-
-
-def rotated(x: Tensor, config: ModelConfig) -> Tensor:
-    """Queries or keys [N, h, e] as they multiply each other: with rotary positions, pairs of columns
-    as complex numbers times e^(i n 10000^(-2i/e))."""
-    if config.positions != "rope":
-        return x
-    N, _, e = x.shape
-    speed = 10000 ** (-torch.arange(0, e, 2, dtype=torch.float64) / e)
-    angle = torch.arange(N, dtype=torch.float64)[:, None] * speed
-    turn = torch.polar(torch.ones_like(angle), angle).to(torch.complex(x[0, 0], x[0, 0]).dtype)
-    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
-    return torch.view_as_real(pairs * turn[:, None]).flatten(-2)
 
 
 # -- Attention -------------------------------------------------------------------------------------
@@ -178,30 +159,7 @@ class CastAttention(nn.Module):
         return self.o(result.reshape(N, d)), Clustering(scores, size, members)
 
 
-class FullAttention(nn.Module):
-    """Softmax attention, exact: `full`, and `naive`, which is the same mathematics."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.heads = config.heads
-        self.q = nn.Linear(config.d, config.d)
-        self.key = nn.Linear(config.d, config.d)
-        self.v = nn.Linear(config.d, config.d)
-        self.o = nn.Linear(config.d, config.d)
-
-    def forward(self, x: Tensor, members: None = None) -> tuple[Tensor, None]:
-        N, d = x.shape
-        q = self.q(x).view(N, self.heads, -1)
-        k = self.key(x).view(N, self.heads, -1)
-        v = self.v(x).view(N, self.heads, -1)
-        q, k = rotated(q, self.config), rotated(k, self.config)
-        similarity = torch.einsum("ihe,jhe->hij", q, k) / math.sqrt(d // self.heads)
-        result = torch.einsum("hij,jhe->ihe", torch.softmax(similarity, -1), v)
-        return self.o(result.reshape(N, d)), None
-
-
-ATTENTION = {"cast": CastAttention, "full": FullAttention, "naive": FullAttention}
+ATTENTION = {"cast": CastAttention} | COMPARED
 
 
 # -- Norms, on the T tokens of all documents of a batch --------------------------------------------
@@ -350,7 +308,7 @@ MASKED = -1  # the id of a token that is to be guessed
 
 class Output(NamedTuple):
     logits: Tensor  # [B, classes]; in masked training [masked tokens of all documents, vocab]
-    clusterings: list[list[Clustering]]  # [block][document]; None instead of one without CAST
+    clusterings: list[list[Clustering | Choice | None]]  # [block][document]
 
 
 class Model(nn.Module):
@@ -387,6 +345,8 @@ class Model(nn.Module):
                 nn.init.zeros_(module.bias)
             if isinstance(module, CastAttention):
                 nn.init.normal_(module.surrogate, std=module.surrogate.shape[-1] ** -0.5)
+            if isinstance(module, Mechanism):
+                module.reset_parameters()
         nn.init.normal_(self.tok.weight)
         if self.config.model.positions == "learned":
             nn.init.normal_(self.pos.weight, std=0.02)

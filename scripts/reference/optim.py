@@ -6,15 +6,20 @@ import torch
 from torch import Tensor, nn
 
 from config import Train
+from mechanisms import LinformerAttention, NystromAttention
 from model import Convolution
 
 
 def decayed(model: nn.Module) -> set[str]:
     """Names of the parameters that weight decay touches: weights of linear layers, phi's too, and
-    of convolutions."""
-    kinds = (nn.Linear, Convolution)
-    linear = (name for name, module in model.named_modules() if isinstance(module, kinds))
-    return {f"{name}.weight" for name in linear}
+    of convolutions, and the linear maps that are a mechanism's own."""
+    maps = {nn.Linear: "weight", Convolution: "weight"}
+    maps |= {LinformerAttention: "projection", NystromAttention: "conv"}
+    return {
+        f"{name}.{maps[type(module)]}"
+        for name, module in model.named_modules()
+        if type(module) in maps and hasattr(module, maps[type(module)])
+    }
 
 
 def schedule(train: Train, s: int, horizon: int) -> float:

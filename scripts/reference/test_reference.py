@@ -16,6 +16,7 @@ from torch import Tensor
 import batched
 import cases
 import config as configuration
+import mechanisms
 import model as reference
 from model import Model
 from optim import AdamW, clip_factor, decayed, schedule
@@ -170,7 +171,7 @@ def test_single_assignment_gives_every_token_one_cluster() -> None:
 def test_one_cluster_of_all_tokens_is_full_attention() -> None:
     _, model, _ = tiny(clusters=1, cluster_size="length")
     cast = model.blocks[0].attn
-    full = reference.FullAttention(model.config.model).double()
+    full = mechanisms.FullAttention(model.config.model).double()
     full.load_state_dict({n: w for n, w in cast.state_dict().items() if n in full.state_dict()})
     x = torch.randn(7, 4, dtype=torch.float64)
     assert torch.allclose(cast(x, None)[0], full(x)[0], rtol=1e-12, atol=1e-12)
