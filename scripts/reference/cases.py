@@ -7,6 +7,7 @@ length in a batch file is a token id that no vocabulary has, so that reading it 
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import product
 from typing import NamedTuple
 
@@ -42,7 +43,16 @@ NORMS = ("layer", "scale", "batch")
 # Each mechanism's keys, where not the papers': small, so that tiny sequences are cut.
 ATTENTION = {
     "cast": {"clusters": 4},
+    "local": {"window": 5},
+    "clustered": {"clusters": 4, "bits": 8, "iterations": 4},
+    "i-clustered": {"clusters": 4, "bits": 8, "iterations": 4, "top_k": 3},
+    "lsh": {"rounds": 2, "buckets": 6, "chunk": 4},
+    "smyrf": {"rounds": 2, "cluster_size": 5},
+    "performer": {"features": 6},  # a block of four, and one that is cut
+    "linformer": {"rank": 6},
+    "nystrom": {"landmarks": 5, "conv_kernel": 5},
 }
+OTHERS = [kind.type for kind in configuration.OTHERS]
 ATTENTION_KEYS = set().union(*(k.__dataclass_fields__ for k in configuration.ATTENTION.values()))
 MODEL_KEYS = set(configuration.Model.__dataclass_fields__)
 
@@ -196,6 +206,104 @@ def masked() -> Iterator[Case]:
     yield case("masked/full/rope-cls", SINGLE, type="full", positions="rope", pooling="cls", objective="masked")
 
 
+# Of each of the nine others, beside norms x pre/post x one/two documents.
+AROUND = {
+    "cls": {"pooling": "cls"},
+    "sinusoidal": {"positions": "sinusoidal", "d_emb": 8},
+    # Of 256 ids few repeat: without positions, tokens of one id tie in sorts.
+    "rope": {"positions": "rope", "task": "image"},
+    "rope-cls": {"positions": "rope", "pooling": "cls", "pre_norm": False, "task": "image"},
+    "conv": {"conv": 5, "norm": "batch"},
+    "conv-rope": {"conv": 3, "positions": "rope", "task": "image"},
+    "one-feature-heads": {"heads": 8},
+    "one-head": {"heads": 1},
+    "one-token": {"lengths": [1]},
+    "masked": {"objective": "masked"},
+    "masked-pair": {"objective": "masked", "norm": "batch", "pre_norm": False, "lengths": PAIRS},
+}
+CLUSTERED = {
+    "clusters-1": {"clusters": 1},
+    "clusters-40": {"clusters": 40},
+    "bits-1": {"bits": 1},  # two codes for four clusters: some are empty
+    "bits-2": {"bits": 2, "clusters": 9, "iterations": 10},
+    "bits-63": {"bits": 63},
+    "bits-64": {"bits": 64},
+    "no-bias": {"hash_bias": False},
+    "iterations-1": {"iterations": 1},
+    "iterations-2": {"iterations": 2, "clusters": 9},
+}
+KEYS = {
+    "local": {
+        "window-1": {"window": 1},
+        "window-2": {"window": 2},
+        "window-7": {"window": 7},
+        "window-30": {"window": 30},
+        "window-48": {"window": 48},
+    },
+    "clustered": CLUSTERED,
+    "i-clustered": CLUSTERED
+    | {
+        "top-1": {"top_k": 1},
+        "top-23": {"top_k": 23},  # of 24 keys one is left
+        "top-24": {"top_k": 24},
+    },
+    "lsh": {
+        "rounds-1": {"rounds": 1},
+        "rounds-4": {"rounds": 4},
+        "buckets-2": {"buckets": 2},
+        "buckets-64": {"buckets": 64},
+        "chunk-2": {"chunk": 2},
+        "chunk-23": {"chunk": 23},  # a last chunk of one token
+        "chunk-40": {"chunk": 40},
+    },
+    "smyrf": {
+        "rounds-1": {"rounds": 1},
+        "rounds-4": {"rounds": 4},
+        "cluster-size-1": {"cluster_size": 1},
+        "cluster-size-23": {"cluster_size": 23},
+        "cluster-size-40": {"cluster_size": 40},
+    },
+    "performer": {
+        "features-0": {"features": 0},
+        "features-0-wide": {"features": 0, "heads": 1, "d": 12},  # 30: over eight
+        "features-1": {"features": 1},
+        "features-8": {"features": 8},
+        "features-50": {"features": 50},
+    },
+    "linformer": {
+        "rank-1": {"rank": 1},
+        "rank-256": {"rank": 256},
+        "rank-24-cls": {"rank": 24, "pooling": "cls"},
+    },
+    "nystrom": {
+        "landmarks-1": {"landmarks": 1},
+        "landmarks-7": {"landmarks": 7},
+        "landmarks-23": {"landmarks": 23},
+        "landmarks-24": {"landmarks": 24},
+        "iterations-1": {"pinv_iterations": 1},
+        "iterations-10": {"pinv_iterations": 10},
+        "no-conv": {"conv_kernel": 0},
+        "conv-1": {"conv_kernel": 1},
+        "conv-3": {"conv_kernel": 3},
+        "conv-35": {"conv_kernel": 35},
+    },
+}
+
+
+def others() -> Iterator[Case]:
+    for kind, norm, pre, lengths in product(OTHERS, NORMS, (True, False), (SINGLE, PAIRS)):
+        place, documents = "pre" if pre else "post", "single" if lengths is SINGLE else "pair"
+        name = f"{kind}/{norm}/{place}/{documents}"
+        yield case(name, lengths, type=kind, norm=norm, pre_norm=pre)
+    for kind in OTHERS:
+        for name, keys in (AROUND | KEYS.get(kind, {})).items():
+            yield case(f"{kind}/{name}", **({"lengths": SINGLE, "type": kind} | keys))
+        papers = asdict(configuration.ATTENTION[kind]())
+        yield case(f"{kind}/papers-keys", SINGLE, **papers)  # shorter than every block
+        yield case(f"{kind}/long", [299, 130], **papers, max_length=300, d=16, depth=1)
+        yield case(f"{kind}/long-pair", [[70, 33]], **papers, max_length=80)
+
+
 # The horizon is not the number of updates that are run, so that taking one for the other shows.
 UPDATES = {"lr": 1e-2, "weight_decay": 0.1, "clip": 1.0, "steps": 60}
 TRAINING = {
@@ -228,6 +336,8 @@ TRAINING = {
     "masked-batch": {"schedule": "linear", "norm": "batch", "objective": "masked", "lengths": PAIRS},
     "smoothed-labels": {"schedule": "linear", "warmup": 5, "label_smoothing": 0.2},
 }
+TRAINING |= {f"{kind}/alone": TRAINING["full"] | {"type": kind} for kind in OTHERS}
+TRAINING |= {f"{kind}/rope-conv": TRAINING["rope-conv"] | {"type": kind} for kind in OTHERS}
 
 
 def training() -> Iterator[Case]:
@@ -237,7 +347,7 @@ def training() -> Iterator[Case]:
 
 
 def all_cases() -> list[Case]:
-    return [*grid(), *ablations(), *shapes(), *baselines(), *masked(), *training()]
+    return [*grid(), *ablations(), *shapes(), *baselines(), *masked(), *others(), *training()]
 
 
 # Configs whose initial weights are looked at: between them they have every parameter there is.
@@ -249,6 +359,13 @@ INIT = {
     "image-frozen": {"lengths": SINGLE, "task": "image", "surrogates": "frozen"},
     "rope-conv": {"lengths": SINGLE, "positions": "rope", "conv": 3},
     "masked": {"lengths": SINGLE, "objective": "masked"},
+    "clustered": {"lengths": SINGLE, "type": "clustered", "bits": 63},
+    "i-clustered": {"lengths": SINGLE, "type": "i-clustered", "bits": 63, "hash_bias": False},
+    "lsh": {"lengths": SINGLE, "type": "lsh", "rounds": 4, "buckets": 64},
+    "smyrf": {"lengths": SINGLE, "type": "smyrf", "rounds": 40},
+    "performer": {"lengths": SINGLE, "type": "performer", "features": 150, "d": 32},
+    "linformer": {"lengths": SINGLE, "type": "linformer", "rank": 40, "pooling": "cls"},
+    "nystrom": {"lengths": SINGLE, "type": "nystrom", "heads": 8, "conv_kernel": 35},
 }
 
 
@@ -266,8 +383,10 @@ def random_weights(case: Case) -> Tensors:
         for name, statistic in model.named_buffers():
             if name.endswith("running_mean"):
                 statistic += 0.3 * torch.randn_like(statistic)
-            if name.endswith("running_var"):
+            elif name.endswith("running_var"):
                 statistic *= torch.exp(0.3 * torch.randn_like(statistic))
+            else:  # a draw: what is drawn as 0 and ignored must be ignored
+                statistic += 0.3 * torch.randn_like(statistic)
         if case.ties:
             for name, p in model.named_parameters():
                 if "surrogate" in name or "phi" in name:
@@ -302,7 +421,7 @@ def draw(case: Case, attempt: int, dtype: torch.dtype) -> tuple[Tensors, Tensors
     return weights, random_batch(case)
 
 
-# -- How far a clustering is from being another ----------------------------------------------------
+# -- How far a choice is from being another --------------------------------------------------------
 
 
 def margin(clustering: Clustering, mechanism: str) -> float:
@@ -336,10 +455,13 @@ def margin(clustering: Clustering, mechanism: str) -> float:
 
 
 def least_margin(output: Output, config: Config) -> float:
-    attention = config.model.attention
-    if attention.type != "cast":
-        return torch.inf
-    found = (margin(c, attention.mechanism) for block in output.clusterings for c in block)
+    """Over all that was chosen, in every block for every document."""
+    found = [torch.inf]
+    for choice in (c for block in output.clusterings for c in block if c):
+        if isinstance(choice, Clustering):
+            found.append(margin(choice, config.model.attention.mechanism))
+        else:
+            found.append(choice.gap)
     return min(found)
 
 

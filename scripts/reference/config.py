@@ -153,8 +153,8 @@ class Nystrom(Attention):
             raise ValueError(f"conv_kernel = {self.conv_kernel} must be odd")
 
 
-COMPARED = (Local, Clustered, IClustered, Lsh, Smyrf, Performer, Linear, Linformer, Nystrom)
-ATTENTION = {kind.type: kind for kind in (Cast, Full, Naive, *COMPARED)}
+OTHERS = (Local, Clustered, IClustered, Lsh, Smyrf, Performer, Linear, Linformer, Nystrom)
+ATTENTION = {kind.type: kind for kind in (Cast, Full, Naive, *OTHERS)}
 
 
 @dataclass

@@ -134,7 +134,7 @@ def majorities(codes: Tensor, cluster: Tensor, distance: Tensor, C: int) -> Tens
 
 
 def hamming_k_means(codes: Tensor, C: int, iterations: int) -> Tensor:
-    """Cluster [N] of each of the codes [N, bits]: `iterations` assignments, updates between them."""
+    """Cluster [N] of each of codes [N, bits]: `iterations` assignments, updates between them."""
     N = len(codes)
     centroids = codes[[j * N // C for j in range(C)]]
     cluster, distance = nearest(codes, centroids)
@@ -146,8 +146,8 @@ def hamming_k_means(codes: Tensor, C: int, iterations: int) -> Tensor:
 
 class ClusteredAttention(Mechanism):
     """Queries that hash alike attend as their mean does (Vyas, Katharopoulos, Fleuret 2020, arXiv
-    2007.04825; fast-transformers starts K-means from the first C queries instead, and draws bits for
-    clusters that are empty)."""
+    2007.04825). The paper's code starts K-means from the first C queries instead, and draws bits
+    for clusters that are empty."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
@@ -182,8 +182,8 @@ class ClusteredAttention(Mechanism):
 
 
 class ImprovedClusteredAttention(ClusteredAttention):
-    """Queries attend exactly to the keys that their centroid likes best, with the mass that it gives
-    these, and as the centroid does to all others (the same paper)."""
+    """Queries attend exactly to the keys that their centroid likes best, with the mass that it
+    gives these, and as the centroid does to all others (the same paper)."""
 
     def attend(self, x: Heads) -> tuple[Tensor, Choice]:
         with torch.no_grad():
@@ -228,8 +228,8 @@ def attend_in_rounds(score: Tensor, sees: Tensor, v: Tensor) -> Tensor:
 
 
 class LshAttention(Mechanism):
-    """Queries, which are keys as well, attend to those with which a sort by hash puts them (Reformer,
-    arXiv 2001.04451). The first chunk sees itself only; other implementations show it the last."""
+    """Queries, which are keys as well, attend to those near them in a sort by hash (Reformer, arXiv
+    2001.04451). The first chunk sees itself only; other implementations show it the last."""
 
     HAS_KEYS = False
 
@@ -353,8 +353,8 @@ class LinearAttention(Mechanism):
 
 
 class LinformerAttention(Mechanism):
-    """Keys and values of all heads projected along tokens by one matrix (arXiv 2006.04768); a shorter
-    sequence has its first columns."""
+    """Keys and values of all heads projected along tokens by one matrix (arXiv 2006.04768); a
+    shorter sequence has its first columns."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
@@ -372,9 +372,9 @@ class LinformerAttention(Mechanism):
 def pseudoinverse(A: Tensor, iterations: int) -> tuple[Tensor, Choice]:
     """The iteration of arXiv 2102.03902 for each of the softmax matrices A [h, L, L].
 
-    It starts from A^T / (|A|_1 |A|_inf), of each matrix alone, not as in the paper's code from the
-    largest norms of the batch. |A|_inf, the largest sum of a row, is 1; of |A|_1, the largest sum of
-    a column, the gradient goes through the first column that attains it.
+    It starts from A^T / (|A|_1 |A|_inf), of each matrix alone and not, as in the paper's code, from
+    the largest norms of the batch. |A|_inf, the largest sum of a row, is 1; of |A|_1, the largest
+    sum of a column, the gradient goes through the first column that attains it.
     """
     sums = A.sum(1)  # [h, L]
     best = sums.detach().topk(min(2, A.shape[1])).values

@@ -7,8 +7,9 @@
 
 The error of a tensor is max|a - b| / max(max|b|, floor), b being PyTorch's in double. The floor is
 a thousandth of the largest gradient for gradients, 0 otherwise. The single precision program gets
-inputs whose clusters no rounding can change, and a floor of a hundredth for gradients that are
-zero but for rounding, such as a bias's before a batch norm. Exit status 1 if any case fails.
+inputs of which no rounding can change what is chosen, and a floor of a hundredth for gradients that
+are zero but for rounding, such as a bias's before a batch norm. Cases of mechanisms that a program
+does not have are skipped, and counted. Exit status 1 if any case fails.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +38,7 @@ Tensors = dict[str, Tensor]
 
 ROOT = Path(__file__).resolve().parents[2]
 DRAWS = 2000
-ZERO = 1e-12  # of the largest gradient: what is less in double is rounding
+ZERO = 1e-6  # of the largest gradient: what is less is rounding, or linear's 1e-6 in a denominator
 
 
 class Precision(NamedTuple):
@@ -44,7 +46,7 @@ class Precision(NamedTuple):
     dtype: torch.dtype
     bar: float  # on the errors of one step
     bar_updates: float  # on those after 50 updates
-    margin: float  # the least gap between cluster scores that inputs must have
+    margin: float  # the least gap between what is chosen and what is not that inputs must have
 
 
 DOUBLE = Precision("double", torch.float64, 1e-9, 1e-8, 1e-8)
@@ -88,15 +90,16 @@ def mechanisms(program: Path) -> list[str]:
     return re.findall(r"^  model\.attention\.type=([\w-]+):", done.stdout, re.MULTILINE)
 
 
-def check_table(program: Path) -> None:
-    """Every mechanism of the program has a model and cases here."""
+def check_table(program: Path) -> list[str]:
+    """The program's mechanisms, every one of which has a model and cases here."""
     compared = {case.config.model.attention.type for case in cases.all_cases()}
     names = mechanisms(program)
     if not names:
         raise SystemExit(f"{program}: cast_train --help beside it lists no mechanisms")
     for name in names:
         if name not in ATTENTION or name not in compared:
-            raise SystemExit(f"{name} attention is in the program's table, but not in model.py and cases.py")
+            raise SystemExit(f"{program}: {name} attention has no model here, or no cases")
+    return names
 
 
 # -- Comparing -------------------------------------------------------------------------------------
@@ -160,7 +163,7 @@ def well_conditioned(case: Case, inputs: Inputs) -> bool:
 
 
 def draw_inputs(case: Case, precision: Precision) -> Inputs:
-    """Inputs whose clusters are decided by at least the margin."""
+    """Inputs of which all that is chosen is decided by at least the margin."""
     for attempt in range(DRAWS):
         weights, batch = cases.draw(case, attempt, precision.dtype)
         expected, output = step(load_model(case.config, weights), read_batch(batch))
@@ -220,6 +223,46 @@ def check_updates(case: Case, program: Path, precision: Precision, folder: Path)
     return max(errors)
 
 
+def aspects(name: str, w: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """What of an initial tensor has a distribution of its own."""
+    if name.endswith("planes"):
+        yield f"{name}, normals", w[..., :-1]
+        yield f"{name}, offsets", w[..., -1]
+        return
+    yield name, w
+    if name.endswith("features"):  # blocks of as many orthogonal rows as these are long
+        length = w.norm(dim=-1, keepdim=True)
+        yield f"{name}, lengths", length
+        unit = w / length
+        for block in unit.split(w.shape[-1], dim=1):
+            off_diagonal = (block @ block.mT).tril(-1)
+            yield f"{name}, angles", off_diagonal.round(decimals=5)
+
+
+def repeated_rows(weights: Tensors) -> str | None:
+    """A mechanism's own parameter that has a row twice: each is drawn for its block and head."""
+    found: dict[str, list[Tensor]] = {}
+    for name, w in weights.items():
+        kind = re.sub(r"\d+", "", name)
+        if kind.startswith("blocks..attn.") and w.dim() > 1:
+            found.setdefault(kind, []).append(w.flatten(0, -2))
+    for kind, tensors in found.items():
+        rows = torch.cat(tensors)
+        if len(rows.unique(dim=0)) < len(rows):
+            return kind
+    return None
+
+
+def alike(value: Tensor, drawn: Tensor) -> bool:
+    """Whether two samples of a distribution have the same mean and deviation within 6 standard
+    errors; a constant exactly."""
+    if drawn.numel() == 1 or drawn.std() == 0:
+        return torch.allclose(value, drawn, rtol=1e-6, atol=0)
+    spread = drawn.std() * 6 * (2 / drawn.numel()) ** 0.5
+    off = max((value.mean() - drawn.mean()).abs(), (value.std() - drawn.std()).abs())
+    return bool(off <= spread)
+
+
 def check_init(case: Case, program: Path, precision: Precision, folder: Path) -> Error:
     """Names and shapes of `--init`; constants exactly; random tensors by their distribution."""
     write_config(case, folder)
@@ -228,18 +271,16 @@ def check_init(case: Case, program: Path, precision: Precision, folder: Path) ->
     if actual.keys() != expected.keys():
         odd = min(actual.keys() ^ expected.keys())
         raise Failure(f"{odd} missing or too much")
-    errors = []
     for name, drawn in expected.items():
         if actual[name].shape != drawn.shape:
             raise Failure(f"{name} is {list(actual[name].shape)}, not {list(drawn.shape)}")
-        value = actual[name].double()
-        if drawn.numel() == 1 or drawn.std() == 0:
-            good = torch.allclose(value, drawn, rtol=1e-6, atol=0)
-        else:  # two samples of a distribution: mean and deviation within 6 standard errors
-            spread = drawn.std() * 6 * (2 / drawn.numel()) ** 0.5
-            off = max((value.mean() - drawn.mean()).abs(), (value.std() - drawn.std()).abs())
-            good = off <= spread
-        errors.append(Error(0.0 if good else torch.inf, name))
+    if name := repeated_rows(actual):
+        raise Failure(f"{name} has a row twice")
+    errors = []
+    for name, drawn in expected.items():
+        pairs = zip(aspects(name, actual[name].double()), aspects(name, drawn), strict=True)
+        for (aspect, a), (_, b) in pairs:
+            errors.append(Error(0.0 if alike(a, b) else torch.inf, aspect))
     return max(errors)
 
 
@@ -290,11 +331,17 @@ def checks(precision: Precision, quick: bool) -> list[Check]:
     return found[::7] if quick else found
 
 
-def check_all(program: Path, precision: Precision, quick: bool, only: str) -> tuple[int, int]:
-    passed = failed = 0
+def check_all(program: Path, precision: Precision, quick: bool, only: str) -> Counter:
+    """How many passed, failed, and were skipped because the program has no such mechanism."""
+    count, lacks = Counter(), Counter()
+    names = check_table(program)
     print(f"{precision.name}: {program}")
     for check in checks(precision, quick):
+        kind = check.case.config.model.attention.type
         if only not in check.name:
+            continue
+        if kind not in names:
+            lacks[kind] += 1
             continue
         with tempfile.TemporaryDirectory(prefix="parity.") as folder:
             try:
@@ -302,10 +349,12 @@ def check_all(program: Path, precision: Precision, quick: bool, only: str) -> tu
             except (Failure, subprocess.TimeoutExpired, OSError, SafetensorError) as failure:
                 error = Error(torch.inf, str(failure))
         good = error.value <= check.bar
-        passed, failed = passed + good, failed + (not good)
+        count["passed" if good else "failed"] += 1
         verdict = "ok  " if good else "FAIL"
         print(f"{verdict} {check.name:40} {error.value:8.1e} / {check.bar:.0e}  {error.what}")
-    return passed, failed
+    for kind, cases_of_it in lacks.items():
+        print(f"skip {kind:40} {cases_of_it} cases: the program has no such mechanism")
+    return count + Counter(skipped=lacks.total())
 
 
 def main() -> int:
@@ -316,17 +365,16 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="SUBSTRING", help="cases by name")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    passed = failed = 0
+    count = Counter()
     for program, precision in ((args.program, DOUBLE), (args.float_program, FLOAT)):
         if not program.is_file():
             print(f"{precision.name}: {program} is not built")
-            failed += 1
+            count["failed"] += 1
             continue
-        check_table(program.resolve())
-        good, bad = check_all(program.resolve(), precision, args.quick, args.only)
-        passed, failed = passed + good, failed + bad
-    print(f"{passed} passed, {failed} failed")
-    return 0 if passed and not failed else 1
+        count += check_all(program.resolve(), precision, args.quick, args.only)
+    skipped = f", {count['skipped']} skipped" if count["skipped"] else ""
+    print(f"{count['passed']} passed, {count['failed']} failed{skipped}")
+    return 0 if count["passed"] and not count["failed"] else 1
 
 
 if __name__ == "__main__":
