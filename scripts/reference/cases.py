@@ -362,7 +362,7 @@ INIT = {
     "clustered": {"lengths": SINGLE, "type": "clustered", "bits": 63},
     "i-clustered": {"lengths": SINGLE, "type": "i-clustered", "bits": 63, "hash_bias": False},
     "lsh": {"lengths": SINGLE, "type": "lsh", "rounds": 4, "buckets": 64},
-    "smyrf": {"lengths": SINGLE, "type": "smyrf", "rounds": 40},
+    "smyrf": {"lengths": SINGLE, "type": "smyrf", "rounds": 16},
     "performer": {"lengths": SINGLE, "type": "performer", "features": 150, "d": 32},
     "linformer": {"lengths": SINGLE, "type": "linformer", "rank": 40, "pooling": "cls"},
     "nystrom": {"lengths": SINGLE, "type": "nystrom", "heads": 8, "conv_kernel": 35},
