@@ -6,6 +6,9 @@
 #                                    five tasks, or these: CAST and full attention, and single assignment on image and
 #                                    listops, so many minutes of training each [30]; more than last time go on from there,
 #                                    fewer are refused
+#   reproduce.sh efficiency [SECONDS]
+#                                    speed and memory of every mechanism at Text's shapes over length, and of CAST at
+#                                    fixed numbers and at fixed sizes of clusters, so many seconds a row [3]
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -24,7 +27,47 @@ first() { # first TASK MINUTES
     case $1 in image | listops) sweep "${timed[@]}" model.attention.mechanism=topk,sa_topk ;; esac
 }
 
+# Rows of cast_bench, a document at a time on one thread, once each: a file that is whole is kept.
+bench() { # bench FILE KEY=VALUE-OR-OPTION...
+    local file=$1
+    shift
+    [ -s "$file" ] && return
+    ./cast_bench configs/text.json train.batch=1 --threads 1 --seconds "$seconds" --json "$@" >"$file.part"
+    mv "$file.part" "$file"
+}
+
+efficiency() {
+    local dir=runs/efficiency short=512,1024,2048,4096,8192 long n
+    mkdir -p $dir
+    long=$short,16384
+    # A clusters key goes to all that have it; naive keeps 64 N^2 bytes.
+    bench $dir/rows-1.jsonl --lengths $long --mechanisms cast,full,local,clustered,i-clustered,lsh,smyrf,performer,linear,linformer,nystrom \
+        model.attention.clusters=100 model.attention.rounds=1
+    bench $dir/rows-2.jsonl --lengths $short --mechanisms naive
+    bench $dir/rows-3.jsonl --lengths $long --mechanisms lsh,smyrf model.attention.rounds=4
+    sed -E 's/"mechanism": ?"(lsh|smyrf)"/"mechanism":"\1, 1 round"/' $dir/rows-1.jsonl >$dir/mechanisms.jsonl
+    cat $dir/rows-2.jsonl >>$dir/mechanisms.jsonl
+    sed -E 's/"mechanism": ?"(lsh|smyrf)"/"mechanism":"\1, 4 rounds"/' $dir/rows-3.jsonl >>$dir/mechanisms.jsonl
+    bench $dir/count.jsonl --lengths $long,32768,65536 --mechanisms cast model.attention.clusters=100
+    for n in 512 1024 2048 4096 8192 16384 32768 65536; do
+        bench $dir/size-$n.jsonl --lengths $n --mechanisms cast model.attention.clusters=$((n / 64)) model.attention.cluster_size=64
+    done
+    sed 's/"mechanism": *"cast"/"mechanism":"cast, 100 clusters"/' $dir/count.jsonl >$dir/cast.jsonl
+    for n in 512 1024 2048 4096 8192 16384 32768 65536; do
+        sed 's/"mechanism": *"cast"/"mechanism":"cast, 64 tokens a cluster"/' $dir/size-$n.jsonl
+    done >>$dir/cast.jsonl
+    for n in mechanisms cast; do
+        ./cast_report $dir/$n.jsonl --what length
+        ./cast_report $dir/$n.jsonl --what growth
+        ./cast_report $dir/$n.jsonl --what length --plot $dir/$n.svg
+    done
+}
+
 case $#,${1-} in
+    [12],efficiency)
+        seconds=${2:-3}
+        efficiency
+        ;;
     1,clusters)
         sweep configs/image.json train.epochs=1 train.warmup=200 model.attention.clusters=4,8,16,32,64 \
             --seeds 1..2 --out runs/clusters

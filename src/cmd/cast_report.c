@@ -14,7 +14,7 @@
 
 #define TRY_HELP "; 'cast_report --help' says more"
 
-typedef enum What { WHAT_LOSS, WHAT_ACCURACY, WHAT_CLUSTERS, WHAT_LENGTH } What;
+typedef enum What { WHAT_LOSS, WHAT_ACCURACY, WHAT_CLUSTERS, WHAT_LENGTH, WHAT_GROWTH } What;
 
 typedef struct Options {
     int format, what, axis, band; /* -1: not said */
@@ -24,7 +24,7 @@ typedef struct Options {
 } Options;
 
 static const char *const formats[] = {"md", "latex", "csv", NULL};
-static const char *const whats[] = {"loss", "accuracy", "clusters", "length", NULL};
+static const char *const whats[] = {"loss", "accuracy", "clusters", "length", "growth", NULL};
 static const char *const axes[] = {"steps", "time", "tokens", NULL};
 static const char *const bands[] = {"range", "sd", NULL};
 
@@ -53,7 +53,7 @@ static const Option options[] = {
      "a plot instead of the table, drawn by gnuplot (Debian: gnuplot-nox)", .take = take_plot},
     {"what", OPTION_WORD, AT(what), "W",
      "of what: loss, accuracy (training as lines, validation as points), clusters (test accuracy "
-     "over their number) or length (speed and memory, of BENCH) [loss]",
+     "over their number) or of BENCH length (speed and memory) or growth (their exponents) [loss]",
      .words = whats},
     {"x", OPTION_WORD, AT(axis), "AXIS", "loss and accuracy over steps, time or tokens [steps]",
      .words = axes},
@@ -73,7 +73,8 @@ static const Program program = {
     "       cast_report RUN... --plot FILE.svg|FILE.png [--what loss|accuracy|clusters] [--x "
     "AXIS]\n"
     "       cast_report RUN... --html FILE\n"
-    "       cast_report BENCH... --what length [--plot FILE.svg|FILE.png]\n\n"
+    "       cast_report BENCH... --what length [--plot FILE.svg|FILE.png]\n"
+    "       cast_report BENCH... --what growth\n\n"
     "Reports on training runs. RUN is a run's directory, or a directory of them, one level or two. "
     "Runs that differ in nothing but their seed are one row, or one line with a band; columns are "
     "the config's keys that differ. What is no run, or cannot be read, is told and left out. BENCH "
@@ -86,8 +87,11 @@ static const Program program = {
 };
 
 /* What was asked for must be of use. */
+/* Whether the files are of cast_bench, and no runs. */
+static bool of_bench(const Options *o) { return o->what == WHAT_LENGTH || o->what == WHAT_GROWTH; }
+
 static bool check(const Options *o, Err *err) {
-    const bool length = o->what == WHAT_LENGTH;
+    const bool length = of_bench(o);
     if (o->compare && (o->papers || o->each || o->plot || o->html || o->what >= 0))
         return err_set(err, EX_USAGE,
                        "--compare takes no --papers, --each, --plot, --html or --what" TRY_HELP);
@@ -97,6 +101,9 @@ static bool check(const Options *o, Err *err) {
         return err_set(err, EX_USAGE, "--papers shows means over seeds: not with --each" TRY_HELP);
     if (length && (o->html || o->papers || o->each))
         return err_set(err, EX_USAGE, "--what length takes no --html, --papers or --each" TRY_HELP);
+    if (o->what == WHAT_GROWTH && o->plot)
+        return err_set(err, EX_USAGE,
+                       "--what growth is a table; --what length has a plot" TRY_HELP);
     if (!o->plot && (o->keep || (o->what >= 0 && !length)))
         return err_set(err, EX_USAGE, "%s is of --plot FILE" TRY_HELP,
                        o->keep ? "--keep" : "--what");
@@ -196,7 +203,7 @@ static bool report_lengths(const Options *o, Err *err) {
     bool ok = true;
     if (!scaling_read(&s, o->line.words, o->line.nwords, err)) return false;
     if (wants_table(o)) {
-        scaling_table(&t, &s);
+        (o->what == WHAT_GROWTH ? scaling_growth : scaling_table)(&t, &s);
         table_write(&t, (TableFormat)or_first(o->format), stdout);
         table_free(&t);
     }
@@ -211,7 +218,7 @@ static bool report_lengths(const Options *o, Err *err) {
 
 static bool report_as_asked(const Options *o, Err *err) {
     if (o->compare) return compare_runs(o, err);
-    return (o->what == WHAT_LENGTH ? report_lengths : report_runs)(o, err);
+    return (of_bench(o) ? report_lengths : report_runs)(o, err);
 }
 
 int main(int argc, char **argv) {

@@ -202,6 +202,61 @@ void scaling_table(Table *t, const Scaling *s) {
     }
 }
 
+/* ---- growth ---- */
+
+typedef struct Slope {
+    double value, error; /* NaN: not known */
+} Slope;
+
+/* Of n points (x,y), by least squares. */
+static Slope slope_of(const double *x, const double *y, int n) {
+    double mx = 0, my = 0, xx = 0, xy = 0, rest = 0;
+    for (int i = 0; i < n; i++) mx += x[i] / n, my += y[i] / n;
+    for (int i = 0; i < n; i++) xx += (x[i] - mx) * (x[i] - mx), xy += (x[i] - mx) * (y[i] - my);
+    const double slope = xy / xx;
+    for (int i = 0; i < n; i++) {
+        const double off = y[i] - my - slope * (x[i] - mx);
+        rest += off * off;
+    }
+    return (Slope){slope, n > 2 ? sqrt(rest / (n - 2) / xx) : NAN};
+}
+
+/* Of the logarithm of a value, its inverse for a rate, over that of the length. */
+static Slope growth(const ScalingRow *row, int n, int value, bool rate) {
+    double *x = mem_alloc((size_t)n, sizeof *x), *y = mem_alloc((size_t)n, sizeof *y);
+    for (int i = 0; i < n; i++) {
+        x[i] = log(row[i].value[SCALING_TOKENS]);
+        y[i] = log(row[i].value[value]) * (rate ? -1 : 1);
+    }
+    const Slope s = slope_of(x, y, n);
+    mem_free(x), mem_free(y);
+    return s;
+}
+
+static void put_slope(Cell *c, Slope s) { c->mean = s.value, c->sd = s.error; }
+
+void scaling_growth(Table *t, const Scaling *s) {
+    *t = (Table){0};
+    table_column(t, "attention", MECHANISM_NAME, COLUMN_TEXT, 0);
+    table_column(t, "from tokens", "from_tokens", COLUMN_NUMBER, 0);
+    table_column(t, "to", "to_tokens", COLUMN_NUMBER, 0);
+    table_column(t, "time grows as N to the", "time_exponent", COLUMN_SPREAD, 2);
+    table_column(t, "memory as N to the", "memory_exponent", COLUMN_SPREAD, 2);
+    for (int i = 0, n; i < s->n; i += n) {
+        for (n = 1; i + n < s->n && s->row[i + n].line == s->row[i].line;) n++;
+        const int half = n / 2, used = n - half;
+        const ScalingRow *row = s->row + i + half;
+        Cell *c = table_row(t);
+        cell_text(c++, row->mechanism);
+        (c++)->mean = row->value[SCALING_TOKENS];
+        (c++)->mean = row[used - 1].value[SCALING_TOKENS];
+        put_slope(c++, growth(row, used, SCALING_SAMPLES, true));
+        put_slope(c, growth(row, used, SCALING_MEMORY, false));
+    }
+    table_note(t, text_format("by least squares over the longer half of the lengths, with standard "
+                              "errors; memory is of the whole program"));
+}
+
 static bool starts_line(const Scaling *s, int i) {
     return i == 0 || s->row[i].line != s->row[i - 1].line;
 }

@@ -31,6 +31,10 @@ bool scaling_read(Scaling *s, char *const *paths, int n, Err *err);
 void scaling_free(Scaling *s);
 
 void scaling_table(Table *t, const Scaling *s);
+/* The exponents of growth of each mechanism's time and memory a sample: slopes of their logarithms
+ * over that of the length, by least squares over the longer half of its lengths, with standard
+ * errors where there are three or more. */
+void scaling_growth(Table *t, const Scaling *s);
 void scaling_plot(Plot *p, const Scaling *s);
 
 #endif
