@@ -7,8 +7,8 @@
  *
  * The derivative along a direction u is (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12 h, with f(s) at
  * x + s u: truncation is of order h^4, so h can be large enough for rounding to stay near 1e-12.
- * Cases of at most 4096 inputs are checked element by element; in others a tensor of more than 64
- * elements is checked along 64 random directions.
+ * Cases of at most 4096 inputs are checked element by element; in others, and where a case says so,
+ * a tensor of more than 64 elements is checked along 64 random directions.
  *
  * A tensor's error is max|a - n| / max(max|n|, 1e-3 of the largest gradient in the case). */
 #ifndef TESTS_GRADCHECK_H
@@ -37,6 +37,7 @@ typedef struct GradCase {
     Draws draws;
     GradTensor inputs[GRAD_TENSORS], outputs[2];
     int ninputs, noutputs;
+    bool directions; /* set by the caller: however few inputs there are */
     /* Set by `forward` when a discrete choice came out otherwise than before: the function jumps
      * there, and the case does not count. */
     bool jumped;

@@ -69,14 +69,14 @@ static void open(Exact *x, const AttnMech *m, const AttnShape *s, AttendBand ban
 }
 
 void exact_forward(const AttnMech *m, const AttnShape *s, AttendBand band, const AttnCall *c) {
-    Exact x;
+    Exact x = {0};
     open(&x, m, s, band, c, false);
     exact_attend(c, &x.pack);
     attn_output(c, &x.rows, c->Y, NULL, c->N);
 }
 
 void exact_backward(const AttnMech *m, const AttnShape *s, AttendBand band, const AttnCall *c) {
-    Exact x;
+    Exact x = {0};
     open(&x, m, s, band, c, true);
     attn_output_backward(c, &x.rows, c->dY, c->N);
     attend_pack_backward(&x.pack.p, x.rows.dr);

@@ -91,7 +91,7 @@ static void open(State *o, const Linformer *s, const AttnCall *c, bool backward)
 }
 
 static void forward(const void *self, const AttnCall *c) {
-    State o;
+    State o = {0};
     open(&o, self, c, false);
     exact_attend(c, &o.pack);
     attn_output(c, &o.rows, c->Y, NULL, c->N);
@@ -120,7 +120,7 @@ static void keys_tile(const void *ctx, int tile, Arena scratch) {
 }
 
 static void backward(const void *self, const AttnCall *c) {
-    State o;
+    State o = {0};
     open(&o, self, c, true);
     attn_output_backward(c, &o.rows, c->dY, c->N);
     attend_pack_backward(&o.pack.p, o.rows.dr);

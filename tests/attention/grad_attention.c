@@ -13,7 +13,8 @@
 #include "gradcheck.h"
 #include "sublayer.h"
 
-enum { TRIES = 16 };
+/* LONG: a shape of more tokens than a job has, checked in one variant. */
+enum { TRIES = 16, LONG = GRAD_SHAPES };
 
 typedef struct Attention {
     Sublayer layer;
@@ -84,9 +85,11 @@ static Shape draw_shape(const AttnMech *m, Draws *d, int index) {
     case 10: s.N = 65; break;
     case 11: s.N = 130, s.e = 2; break;
     case 12: s = (Shape){70, 1, 1, {66, 9}}; break; /* windows of more than a tile of queries */
+    case LONG: s = (Shape){ATTN_TILE + 4, 1, 1, {3, 7}}; break;
     default: break;
     }
     if (m->groups && s.N > 20) s.h = 1, s.sizes.number = 60 + index;
+    if (m->groups && index == LONG) s.e = 6, s.sizes.number = s.N;
     return s;
 }
 
@@ -111,6 +114,7 @@ static bool check_shape(const AttnMech *m, int variant, int index) {
         if (rope) sublayer_turn(&o.layer);
         grad_open(&c, d, "%s, N %d, h %d, e %d%s", text, s.N, s.h, s.e, rope ? ", rope" : "");
         open_case(&o, &c);
+        c.directions = index == LONG;
         const bool done = grad_check(&c, forward, backward, &o);
         grad_close(&c);
         sublayer_close(&o.layer);
@@ -131,6 +135,7 @@ static void every_mechanism(void **state) {
             if (!check_shape(attn_table[i], v, 0)) continue;
             variants++;
             for (int s = 1; s < GRAD_SHAPES; s++) check_shape(attn_table[i], v, s);
+            if (variants == 1) check_shape(attn_table[i], v, LONG);
         }
         assert_true(variants > 0);
         if (attn_table[i] == &attn_cast) assert_true(shortcuts > 100 && whole > 100);
