@@ -1,4 +1,5 @@
-/* Weights from files: what must be there, and what is drawn where it is not. */
+/* Initial values; and weights from files: what must be there, and what is drawn where it is not. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,8 +113,134 @@ static void averages_are_taken_and_not_read(void **state) {
     params_free(&p);
 }
 
+/* ---- initial values ---- */
+
+/* One parameter's, of that seed; to be freed. */
+static real *initial(const char *name, int a, int b, int c, Init init, uint64_t seed) {
+    Params p = {0};
+    const ParamSpec spec = {name, 3, {a, b, c}, init, PARAM_DRAWN};
+    params_add(&p, "", &spec);
+    real *w = vector(&p);
+    params_init(&p, w, seed);
+    params_free(&p);
+    return w;
+}
+
+/* The same ones for a seed and a name, others for another. */
+static void hangs_on_seed_and_name(int a, int b, int c, Init init) {
+    const size_t bytes = (size_t)(a * b * c) * sizeof(real);
+    real *w = initial("w", a, b, c, init, SEED), *same = initial("w", a, b, c, init, SEED);
+    real *seed = initial("w", a, b, c, init, SEED + 1), *name = initial("v", a, b, c, init, SEED);
+    assert_memory_equal(w, same, bytes);
+    assert_memory_not_equal(w, seed, bytes);
+    assert_memory_not_equal(w, name, bytes);
+    mem_free(w), mem_free(same), mem_free(seed), mem_free(name);
+}
+
+/* The mean of x^power of column i of rows of e, or of all columns. */
+static double moment(const real *x, int rows, int e, int i, int power) {
+    double sum = 0;
+    for (int at = i < 0 ? 0 : i; at < rows * e; at += i < 0 ? 1 : e)
+        sum += pow((double)x[at], power) / (i < 0 ? rows * e : rows);
+    return sum;
+}
+
+/* Five times the mean's standard deviation is allowed. */
+static void are_normal(const real *x, int rows, int e) {
+    const double off = 5 / sqrt(rows * e);
+    assert_true(fabs(moment(x, rows, e, -1, 1)) < off);
+    assert_true(fabs(moment(x, rows, e, -1, 2) - 1) < sqrt(2) * off);
+    assert_true(fabs(moment(x, rows, e, -1, 4) - 3) < sqrt(96) * off);
+    for (int i = 0; i < e; i++) assert_true(fabs(moment(x, rows, e, i, 2) - 1) < sqrt(2 * e) * off);
+}
+
+static void uniform(void **state) {
+    (void)state;
+    enum { ROWS = 30, COLUMNS = 500, PARTS = 10, EACH = ROWS * COLUMNS / PARTS };
+    const Init init = {INIT_UNIFORM, 0.2};
+    int part[PARTS] = {0};
+    real *x = initial("w", 1, ROWS, COLUMNS, init, SEED);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        assert_true(fabs((double)x[i]) <= (double)(real)0.2);
+        part[(int)fmin(floor(((double)x[i] / 0.2 + 1) / 2 * PARTS), PARTS - 1)]++;
+    }
+    for (int i = 0; i < PARTS; i++) assert_true(abs(part[i] - EACH) < 5 * sqrt(EACH));
+    mem_free(x);
+    hangs_on_seed_and_name(1, 3, 5, init);
+}
+
+static void hyperplanes(void **state) {
+    (void)state;
+    enum { H = 3, BITS = 900, E = 4 };
+    const Init init = {INIT_HYPERPLANES, 1};
+    real *x = initial("w", H, BITS, E + 1, init, SEED),
+         *normals = mem_alloc(H * BITS * E, sizeof(real));
+    for (int r = 0; r < H * BITS; r++) {
+        memcpy(normals + r * E, x + r * (E + 1), E * sizeof *x);
+        assert_true(x[r * (E + 1) + E] == 0);
+    }
+    are_normal(normals, H * BITS, E);
+    mem_free(x), mem_free(normals);
+    hangs_on_seed_and_name(2, 3, 5, init);
+}
+
+static double cosine(const real *x, const real *y, int e) {
+    double xy = 0, xx = 0, yy = 0;
+    for (int i = 0; i < e; i++) {
+        xy += (double)x[i] * (double)y[i];
+        xx += (double)x[i] * (double)x[i];
+        yy += (double)y[i] * (double)y[i];
+    }
+    return xy / sqrt(xx * yy);
+}
+
+/* Rows of a head that stand in one block of e are orthogonal, and no others are. */
+static void check_blocks(int h, int m, int e) {
+    const double bar = sizeof(real) == 8 ? 1e-13 : 1e-6;
+    real *x = initial("w", h, m, e, (Init){INIT_ORTHOGONAL, 0}, SEED);
+    for (int r = 0; r < h * m; r++)
+        for (int s = 0; s < r; s++) {
+            const bool together = r / m == s / m && r % m / e == s % m / e;
+            const double along = fabs(cosine(x + r * e, x + s * e, e));
+            if (together ? !(along < bar) : !(along > bar))
+                fail_msg("(%d,%d,%d): rows %d and %d have the cosine %g", h, m, e, r, s, along);
+        }
+    mem_free(x);
+}
+
+/* Each row is as long as a vector of e normals, whose square has the mean e and the variance 2 e:
+ * so each element by itself is normal. */
+static void orthogonal(void **state) {
+    (void)state;
+    enum { H = 40, M = 100, E = 8 };
+    const Init init = {INIT_ORTHOGONAL, 0};
+    check_blocks(3, 20, 8); /* the last block is cut */
+    check_blocks(2, 64, 64);
+    check_blocks(3, 5, 16); /* less than a block */
+    check_blocks(1, 130, 33);
+    check_blocks(2, 7, 2);
+    check_blocks(3, 5, 1);
+    real *x = initial("w", H, M, E, init, SEED);
+    double mean = 0, squares = 0;
+    for (int r = 0; r < H * M; r++) {
+        double length = 0;
+        for (int i = 0; i < E; i++) length += (double)x[r * E + i] * (double)x[r * E + i];
+        mean += length / (H * M), squares += length * length / (H * M);
+    }
+    assert_true(fabs(mean - E) < 5 * sqrt(2.0 * E / (H * M)));
+    assert_true(fabs(squares - mean * mean - 2 * E) < 0.15 * 2 * E);
+    are_normal(x, H * M, E);
+    for (int r = 0; r < M; r++) /* of another head others */
+        assert_true(fabs(cosine(x + r * E, x + (M + r) * E, E)) < 1 - 1e-6);
+    mem_free(x);
+    hangs_on_seed_and_name(2, 3, 5, init);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(uniform),
+        cmocka_unit_test(hyperplanes),
+        cmocka_unit_test(orthogonal),
         cmocka_unit_test(draws_are_made_where_weights_lack_them),
         cmocka_unit_test(what_is_trained_must_be_there),
         cmocka_unit_test(averages_are_taken_and_not_read),
