@@ -134,6 +134,88 @@ static void names_what_is_wrong(void **state) {
     }
 }
 
+/* Numbers of which only even or odd ones are taken. */
+typedef struct Parities {
+    int even, odd, odd_or_0;
+} Parities;
+
+static const ConfigKey parities[] = {
+    {"buckets", KEY_INT, offsetof(Parities, even), "64", 2, 65536, KEY_EVEN, "even"},
+    {"taps", KEY_INT, offsetof(Parities, odd), "3", 1, 255, KEY_ODD, "odd"},
+    {"kernel", KEY_INT, offsetof(Parities, odd_or_0), "0", 0, 1023, KEY_ODD_OR_0, "odd, or none"},
+    {0},
+};
+
+static bool read_parities(Parities *p, const char *text, Err *err) {
+    cJSON *obj = json_parse(text, strlen(text), JSON_MAX_BYTES, JSON_MAX_DEPTH, "f", err);
+    assert_non_null(obj);
+    bool ok = schema_read(p, parities, obj, "f.json", "model", NULL, err);
+    cJSON_Delete(obj);
+    return ok;
+}
+
+static void even_and_odd_are_taken(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        Parities read;
+    } rows[] = {
+        {"{}", {64, 3, 0}},
+        {"{\"buckets\": 2, \"taps\": 1, \"kernel\": 1}", {2, 1, 1}},
+        {"{\"buckets\": 65536, \"taps\": 255, \"kernel\": 1023}", {65536, 255, 1023}},
+        {"{\"buckets\": 6e1, \"taps\": 5.0, \"kernel\": -0}", {60, 5, 0}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Parities p;
+        Err err;
+        assert_true(read_parities(&p, rows[i].text, &err));
+        assert_memory_equal(&p, &rows[i].read, sizeof p);
+    }
+}
+
+static void even_and_odd_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *allowed, *values[8];
+    } rows[] = {
+        {"buckets",
+         "an even integer from 2 to 65536",
+         {"0", "1", "3", "65535", "65537", "65538", "-2", "2.5"}},
+        {"taps",
+         "an odd integer from 1 to 255",
+         {"0", "2", "254", "256", "257", "-1", "1.5", "\"odd\""}},
+        {"kernel",
+         "0 or an odd integer from 0 to 1023",
+         {"2", "4", "1022", "1024", "1025", "-1", "0.5", "null"}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t j = 0; j < 8; j++) {
+            Parities p;
+            Err err;
+            char text[64], expected[256];
+            snprintf(text, sizeof text, "{\"%s\": %s}", rows[i].key, rows[i].values[j]);
+            snprintf(expected, sizeof expected, "f.json: key 'model.%s' must be %s, got %s",
+                     rows[i].key, rows[i].allowed, rows[i].values[j]);
+            assert_false(read_parities(&p, text, &err));
+            assert_string_equal(err.text, expected);
+            assert_int_equal(err.code, EX_CONFIG);
+        }
+}
+
+/* They are no words to choose from, neither in help nor in what is near. */
+static void helps_with_even_and_odd(void **state) {
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    schema_help(f, parities, "");
+    fclose(f);
+    assert_non_null(strstr(text, "even (an even integer from 2 to 65536; default 64)\n"));
+    assert_non_null(strstr(text, "odd (an odd integer from 1 to 255; default 3)\n"));
+    assert_non_null(strstr(text, "odd, or none (0 or an odd integer from 0 to 1023; default 0)\n"));
+    free(text);
+}
+
 static void not_an_object(void **state) {
     (void)state;
     Model m;
@@ -258,6 +340,9 @@ int main(void) {
         cmocka_unit_test(reads_all_types),
         cmocka_unit_test(fills_in_defaults),
         cmocka_unit_test(names_what_is_wrong),
+        cmocka_unit_test(even_and_odd_are_taken),
+        cmocka_unit_test(even_and_odd_are_refused),
+        cmocka_unit_test(helps_with_even_and_odd),
         cmocka_unit_test(not_an_object),
         cmocka_unit_test(long_text),
         cmocka_unit_test(writes_what_it_reads),
