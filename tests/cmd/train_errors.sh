@@ -35,6 +35,75 @@ expect 78 'train.batch = 41 .* has 40' "a batch larger than the data" "${train[@
 expect 78 'another config: train.lr \(0.005, now 0.1\)' "a run of another config" "${train[@]}" train.lr=0.1
 check "left as it was" test "$(hash_of "$tmp/run")" = "$whole"
 
+# ---- keys of mechanisms ----
+
+cat >"$tmp/plain.json" <<END
+{ "task": "listops", "data": { "dir": "$tmp/data" },
+  "model": { "depth": 1, "heads": 2, "d": 16, "d_ff": 16, "max_length": 60, "attention": {} } }
+END
+with() { # with TYPE KEY=VALUE...: a config of that mechanism
+    local type=$1
+    shift
+    "$bin/cast_train" "$tmp/plain.json" model.attention.type="$type" "${@/#/model.attention.}" --out "$tmp/plain" --dry-run
+}
+refused() { # refused TYPE KEY ALLOWED VALUE...: named, with what is allowed
+    local type=$1 key=$2 allowed=$3 value
+    shift 3
+    for value; do
+        expect 78 "key 'model.attention.$key' must be $allowed, got $value\$" "$type: $key $value" \
+            with "$type" "$key=$value"
+    done
+}
+unknown() { # unknown TYPE KEY ANSWER
+    expect 78 "key 'model.attention.$2' is unknown; $3\$" "$1 has no $2" with "$1" "$2=4"
+}
+refused local window 'an integer from 1 to 1048576' 0 -1 1048577 2.5
+refused clustered clusters 'an integer from 1 to 4096' 0 4097
+refused clustered bits 'an integer from 1 to 64' 0 65
+refused clustered iterations 'an integer from 1 to 1000' 0 1001
+refused clustered hash_bias 'true or false' 1
+refused i-clustered clusters 'an integer from 1 to 4096' 0 4097
+refused i-clustered bits 'an integer from 1 to 64' 0 65
+refused i-clustered iterations 'an integer from 1 to 1000' 0 1001
+refused i-clustered hash_bias 'true or false' 0
+refused i-clustered top_k 'an integer from 1 to 65536' 0 65537
+refused lsh rounds 'an integer from 1 to 16' 0 17
+refused lsh buckets 'an even integer from 2 to 65536' 0 7 65535 65537 65538
+refused lsh chunk 'an integer from 2 to 1048576' 1 1048577
+refused smyrf rounds 'an integer from 1 to 16' 0 17
+refused smyrf cluster_size 'an integer from 1 to 1048576' 0 1048577
+refused performer features 'an integer from 0 to 65536' -1 65537
+refused linformer rank 'an integer from 1 to 65536' 0 65537
+refused nystrom landmarks 'an integer from 1 to 4096' 0 4097
+refused nystrom pinv_iterations 'an integer from 1 to 10' 0 11
+refused nystrom conv_kernel '0 or an odd integer from 0 to 1023' -1 2 4 1022 1024 1025
+unknown lsh clusters 'the keys here are type, rounds, buckets, chunk'
+unknown smyrf chunk 'the keys here are type, rounds, cluster_size'
+unknown linear rank 'the keys here are type'
+unknown performer rank 'the keys here are type, features'
+unknown clustered top_k 'the keys here are type, clusters, bits, iterations, hash_bias'
+unknown lsh bucket "did you mean 'model.attention.buckets'\?"
+unknown nystrom landmark "did you mean 'model.attention.landmarks'\?"
+names='cast, full, naive, local, linear, linformer, nystrom, performer, lsh, smyrf, clustered, i-clustered'
+for near in perfomer:performer Linear:linear linfomer:linformer nystroem:nystrom smirf:smyrf i_clustered:i-clustered; do
+    expect 78 "'model.attention.type' must be one of $names, got \"${near%:*}\"; did you mean \"${near#*:}\"\?\$" \
+        "a mechanism named ${near%:*}" with "${near%:*}"
+done
+expect 78 "'model.attention.type' must be one of $names, got \"bigbird\"\$" "a mechanism that there is not" with bigbird
+taken() { # taken TYPE KEY=VALUE...: the largest values
+    local type=$1
+    shift
+    expect 0 "^model +$type attention" "$type: $*" with "$type" "$@"
+}
+taken local window=1048576
+taken clustered clusters=4096 bits=64 iterations=1000
+taken i-clustered clusters=4096 bits=64 iterations=1000 top_k=65536
+taken lsh rounds=16 buckets=65536 chunk=1048576
+taken smyrf rounds=16 cluster_size=1048576
+taken performer features=65536
+taken linformer rank=65536
+taken nystrom landmarks=4096 pinv_iterations=10 conv_kernel=1023
+
 # ---- data ----
 
 expect 66 'cast_data import image' "missing data" \
