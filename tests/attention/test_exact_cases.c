@@ -234,6 +234,28 @@ static void top_keys_never_hurt(void **state) {
     assert_true(improved > 100 && improved < 0.9 * clustered);
 }
 
+/* ---- lsh: a query of 0 has a key of 0, and no gradient through it ---- */
+
+static void queries_of_zero(void **state) {
+    (void)state;
+    enum { N = 9, E = 10 };
+    const AttnShape shape = {E, 1, E, N, N, true};
+    if (!mech_wanted(find("lsh"))) return;
+    Draws d = draws_open("zero", 0);
+    Sublayer s;
+    open_layer(&s, "lsh", "\"chunk\":9", shape, N, &d);
+    show_weights(&s);
+    memset(weight(&s, ATTN_Q), 0, E * E * sizeof(real));
+    memset(bias(&s, ATTN_Q), 0, E * sizeof(real));
+    sublayer_forward(&s), sublayer_backward(&s);
+    for (int n = 0; n < N; n++)
+        for (int j = 0; j < N; j++)
+            assert_true(fabs((double)s.Y[n * E + j] - (n == j ? 0 : 1.0 / (N - 1))) < BAR);
+    for (int i = 0; i < N * E; i++) assert_true(isfinite(s.dX[i]));
+    for (int i = 0; i < E; i++) assert_true(s.dw[s.linear[ATTN_Q][1] + (size_t)i] == 0);
+    close_layer(&s);
+}
+
 /* ---- performer comes to exact attention ---- */
 
 /* The root of the mean square of what m features, drawn one by one, are off by, where Q and K have
@@ -282,6 +304,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_cases),
         cmocka_unit_test(top_keys_never_hurt),
+        cmocka_unit_test(queries_of_zero),
         cmocka_unit_test(more_features_are_nearer),
     };
     return cmocka_run_group_tests(tests, grad_setup, NULL);
