@@ -9,10 +9,14 @@
 #include "ops/linear.h"
 #include "ops/rope.h"
 
-bool mech_wanted(const AttnMech *m) {
+static const char *name_wanted(void) {
     const char *one = getenv("MECHANISM");
-    return !one || !*one || !strcmp(one, m->name);
+    return one && *one ? one : NULL;
 }
+
+bool mech_named(void) { return name_wanted() != NULL; }
+
+bool mech_wanted(const AttnMech *m) { return !mech_named() || !strcmp(name_wanted(), m->name); }
 
 /* ---- configs ---- */
 

@@ -9,6 +9,8 @@
 
 /* Whether tests are about this one: all are, unless MECHANISM names one. */
 bool mech_wanted(const AttnMech *m);
+/* Whether it names one. */
+bool mech_named(void);
 
 /* A variant is a combination of its switches: booleans, choices, and a size as a number or a word.
  */
