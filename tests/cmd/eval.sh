@@ -105,7 +105,7 @@ expect 78 'blocks.1.* has no place .*model.depth \(2, now 1\)' "fewer blocks" "$
 expect 78 'blocks.2.* is missing.*model.depth \(2, now 3\)' "more blocks" "${eval[@]}" "$tmp/run" model.depth=3
 train --out "$tmp/full" --stop-at 5 $key.type=full >"$tmp/log" 2>&1
 for type in local clustered i-clustered smyrf performer linear nystrom; do
-    conv=(); [ $type != nystrom ] || conv=($key.conv_kernel=0)
+    conv=(); [ $type != nystrom ] || conv=("$key.conv_kernel=0")
     expect 0 "$type attention" "$type swapped into exact attention's weights" \
         "${eval[@]}" "$tmp/full" $key.type=$type "${conv[@]}"
     expect 0 '^left     behind: phi.bias, phi.weight, surrogate$' "and into CAST's" \
