@@ -1,9 +1,9 @@
-/* Performer, FAVOR+ (Choromanski et al. 2021, arXiv:2009.14794): softmax by positive random features.
- * Head by head, with x^ = x e^(-1/4) and m features w_f, orthogonal in blocks of e:
+/* Performer, FAVOR+ (Choromanski et al. 2021, arXiv:2009.14794): softmax by positive random
+ * features. Head by head, with x^ = x e^(-1/4) and m features w_f, orthogonal in blocks of e:
  *   phi(x) = exp(w x^ - |x^|^2 / 2)
  *   R_i = phi(Q_i) sum_j phi(K_j) V_j^T / (phi(Q_i) . sum_j phi(K_j))
- * computed as two exact attentions, a softmax over tokens for each feature and one over features for
- * each query, which needs no epsilon and cannot come to 0 / 0:
+ * computed as two exact attentions, a softmax over tokens for each feature and one over features
+ * for each query, which needs no epsilon and cannot come to 0 / 0:
  *   S_f = softmax_j(w_f k^_j - |k^_j|^2 / 2) V, and b_f its log-sum-exp
  *   R_i = sum_f softmax_f(w_f q^_i + b_f) S_f
  * What Long Range Arena's code calls Performer by default is another thing: ReLU features without a
