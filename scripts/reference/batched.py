@@ -2,10 +2,11 @@
 clusters or sequences. This is what PyTorch is timed with; a test holds it to `model.py`.
 
 Two forms: what one writes first, the equations on a batch as they stand (`plain`), and, by default,
-as fast as we know how to.
+as fast as we know how to. The mechanisms that CAST is compared with are in batched_mechanisms.py.
 
 It reads the parameters of a `model.Model`, whose formulas it follows by step number. Among equal
-scores torch.topk promises no order, which is the one liberty taken with the specification.
+scores torch.topk promises no order, which is the one liberty taken with the specification. Tokens
+have positions learned or sinusoidal, and blocks no convolution.
 
 Shapes: B sequences (of pairs: 2B), N tokens, d = h * e, C clusters of k slots.
 """
@@ -16,7 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mechanisms import FullAttention
+from batched_mechanisms import ATTENTION as COMPARED
+from batched_mechanisms import naive_attention, split_heads
 from model import (
     ATTENTION_FN,
     BatchNorm,
@@ -27,23 +29,6 @@ from model import (
     cluster_size,
     softplus1,
 )
-
-
-def split_heads(x: Tensor, h: int) -> Tensor:
-    """[B, N, d] to [B, h, N, e], a view."""
-    return x.unflatten(-1, (h, -1)).transpose(1, 2)
-
-
-def full_attention(attn: FullAttention, x: Tensor) -> Tensor:
-    q, k, v = (split_heads(linear(x), attn.heads) for linear in (attn.q, attn.key, attn.v))
-    return attn.o(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
-
-
-def naive_attention(attn: FullAttention, x: Tensor) -> Tensor:
-    """The textbook's form, which holds the N x N matrix."""
-    q, k, v = (split_heads(linear(x), attn.heads) for linear in (attn.q, attn.key, attn.v))
-    weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
-    return attn.o((weights @ v).transpose(1, 2).flatten(2))
 
 
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, None]:
@@ -216,8 +201,8 @@ def attend_inside(
     return weights @ v
 
 
-ATTENTION = {"cast": cast_attention, "full": full_attention, "naive": naive_attention}
-PLAIN = {"cast": plain_cast_attention, "full": naive_attention, "naive": naive_attention}
+ATTENTION = {"cast": cast_attention} | COMPARED
+PLAIN = ATTENTION | {"cast": plain_cast_attention, "full": naive_attention}
 
 
 def norm(module: torch.nn.Module, x: Tensor) -> Tensor:

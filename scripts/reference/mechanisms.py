@@ -115,7 +115,7 @@ class LocalAttention(Mechanism):
 
 def nearest(codes: Tensor, centroids: Tensor) -> tuple[Tensor, Tensor]:
     """Of every code the nearest centroid in Hamming distance, the first of equals; and how near."""
-    distance = (codes[:, None] != centroids).sum(2)  # [N, C]
+    distance = torch.cdist(codes.double(), centroids.double(), p=0)  # [N, C]: how many bits differ
     cluster = distance.argmin(1)
     return cluster, distance.gather(1, cluster[:, None]).squeeze(1)
 

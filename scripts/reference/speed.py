@@ -19,7 +19,8 @@ repeated, and if that does not help, there is no result.
 PyTorch is timed in three forms. `reference`: model.py, which parity.py holds us to, sequence by
 sequence at their true lengths. `plain`: the equations on a batch as they stand, the way one writes
 a model in PyTorch. `tuned`: as well as we know how to, with fused attention, norms, GELU and AdamW;
-tried without gain on CPU: one matrix product for q, k and v, torch.compile.
+tried without gain on CPU: one matrix product for q, k and v, torch.compile. Of mechanisms other than
+cast and full both have the tuned attention.
 """
 
 import argparse

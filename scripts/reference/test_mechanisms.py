@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tests of the nine mechanisms that CAST is compared with: `pytest test_mechanisms.py`, or run it.
 
-Against finite differences, against plain loops, and in the cases in which each is exact attention.
+Against finite differences, against plain loops, in the cases in which each is exact attention, and
+the batched form against the sequence by sequence one.
 """
 
 import math
@@ -16,7 +17,7 @@ import config as configuration
 import mechanisms
 from mechanisms import COMPARED, Heads, Mechanism
 from optim import decayed
-from test_reference import gradcheck, main, tiny
+from test_reference import assert_form_equals, gradcheck, main, tiny
 
 KEYS = {
     "local": {"window": 3},
@@ -451,6 +452,37 @@ def test_segments_of_landmarks() -> None:
     attn = attention("nystrom", landmarks=3, conv_kernel=0)
     means = attn.landmarks(torch.arange(7.0).view(1, 7, 1), 3)  # 0 1 | 2 3 | 4 5 6
     assert means.flatten().tolist() == [0.5, 2.5, 5.0]
+
+
+# -- The batched form ------------------------------------------------------------------------------
+
+
+def test_batched_equals_sequence_by_sequence() -> None:
+    for kind, lengths in product(KEYS, ([1] * 2, [13] * 3, [[7, 7]] * 2)):
+        around = {"d": 8, "heads": 8, "pooling": "cls"}
+        for keys in ({}, around, *cases.KEYS.get(kind, {}).values()):
+            keys = {"type": kind, "lengths": lengths, "max_length": 13} | keys
+            assert_form_equals(*tiny(1e-9, **keys), False)
+
+
+def test_batched_in_several_blocks() -> None:
+    for kind, keys in (
+        ("local", {"window": 1}),
+        ("local", {"window": 6}),
+        ("local", {"window": 81}),
+        ("local", {"window": 197}),
+        ("clustered", {"clusters": 12, "bits": 6}),
+        ("i-clustered", {"clusters": 12, "bits": 6}),
+        ("i-clustered", {"clusters": 2, "bits": 6}),
+        ("lsh", {"rounds": 4}),
+        ("smyrf", {"cluster_size": 32}),
+        ("performer", {}),
+        ("linformer", {}),
+        ("nystrom", {"landmarks": 30}),
+        ("nystrom", {"landmarks": 20}),
+    ):
+        case = tiny(1e-9, type=kind, lengths=[100] * 2, max_length=100, depth=1, **keys)
+        assert_form_equals(*case, False)
 
 
 # -- Parameters, positions, keys -------------------------------------------------------------------
