@@ -22,7 +22,18 @@ export STOP=1
 of_data() { # of_data PATCH...
     ! grep -h '^+++ ' "$@" | grep -qvE '^\+\+\+ b/src/(data|io|report)/'
 }
+# Of an error in one mechanism's file, the mechanism: the tests that walk their table need no other.
+mechanism_of() { # mechanism_of PATCH...
+    local file
+    file=$(sed -n 's#^+++ b/src/##p' "$@" | sort -u)
+    [[ $file =~ ^attention/([a-z_]+)\.c$ ]] || return
+    file=${BASH_REMATCH[1]//_/-}
+    build/double/cast_train --help | grep -q "^  model.attention.type=$file:" && echo "$file"
+}
 run_tests() { # run_tests PATCH...
+    local MECHANISM
+    MECHANISM=$(mechanism_of "$@")
+    export MECHANISM
     { of_data "$@" || make --no-print-directory gradcheck >"$tree/log" 2>&1; } &&
         make --no-print-directory MODE=double test >"$tree/log" 2>&1
 }
