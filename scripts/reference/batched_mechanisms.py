@@ -190,8 +190,9 @@ def improved_clustered_attention(attn: ClusteredAttention, x: Tensor) -> Tensor:
     G, N, e = q.shape
     cluster, C = query_clusters(attn, q.view(-1, attn.heads, N, e))
     centroid = sums(q, cluster, C) / members(cluster, C).clamp(min=1)[..., None]
-    weight = torch.softmax(centroid @ k.mT / attn.tau, -1)  # [G, C, N]
-    top = weight.detach().topk(min(attn.config.attention.top_k, N), sorted=False).indices
+    score = centroid @ k.mT / attn.tau  # [G, C, N]
+    top = score.detach().topk(min(attn.config.attention.top_k, N), sorted=False).indices
+    weight = torch.softmax(score, -1)
     mass = weight.gather(2, top).sum(2, keepdim=True)
     rest = weight.scatter(2, top, 0.0) @ v  # [G, C, e]
 

@@ -12,6 +12,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
+import batched_mechanisms
 import cases
 import config as configuration
 import mechanisms
@@ -483,6 +484,18 @@ def test_batched_in_several_blocks() -> None:
     ):
         case = tiny(1e-9, type=kind, lengths=[100] * 2, max_length=100, depth=1, **keys)
         assert_form_equals(*case, False)
+
+
+def test_batched_where_scores_are_sharp() -> None:
+    """Where most weights are 0: what is chosen is chosen by scores, and no sum is 0."""
+    for (kind, keys), seed in product(KEYS.items(), range(20)):
+        torch.manual_seed(seed)
+        attn = attention(kind, **keys)
+        with torch.no_grad():
+            attn.q.weight *= 1000
+            x = tokens(13)
+            result = batched_mechanisms.ATTENTION[kind](attn, x[None])[0]
+            assert torch.allclose(result, attn(x)[0], rtol=1e-8, atol=1e-8), kind
 
 
 # -- Parameters, positions, keys -------------------------------------------------------------------
