@@ -11,7 +11,7 @@ mode=${1:?usage: test.sh MODE TEST...}
 shift
 export CAST_BIN=$PWD/build/$mode CAST_MODE=$mode CMOCKA_MESSAGE_OUTPUT=TAP
 log=$(mktemp -d)
-trap 'rm -rf "$log"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$log"' EXIT
 
 if [ "$mode" = tsan ]; then
     # Archer tells TSan what OpenMP synchronises; without it, correct programs look like races.
@@ -64,6 +64,21 @@ run() {
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# Gradient checks of whole models and of every mechanism take minutes of one processor: they begin first, beside the
+# others, and their turn is the last.
+takes_minutes() { [[ $1 == */grad_attention || $1 == */grad_model ]]; }
+start() { # start TEST
+    env CAST_BIN="$PWD/${1%%/tests/*}" "$1" >"$log/${1##*/}" 2>&1
+    echo $? >"$log/${1##*/}.status"
+}
+wait_for() { # wait_for TEST: its output, and its status
+    while [ ! -s "$log/${1##*/}.status" ]; do sleep 0.2; done
+    cat "$log/${1##*/}"
+    return "$(<"$log/${1##*/}.status")"
+}
+export -f wait_for
+export log
+
 # TSan must see a race that was put there, or its silence means nothing.
 canary() {
     "$1" >"$log/race" 2>&1
@@ -75,7 +90,12 @@ canary() {
     fi >"$log/canary"
 }
 
+others=() late=()
 for test; do
+    if takes_minutes "$test"; then late+=("$test"); else others+=("$test"); fi
+done
+for test in "${late[@]}"; do start "$test" & done
+for test in "${others[@]}" "${late[@]}"; do
     name=${test#build/}
     name=${name/tests\//}
     case $test in
@@ -83,6 +103,7 @@ for test; do
         canary "$test"
         run "$name" cat "$log/canary"
         ;;
+    */grad_attention | */grad_model) run "$name" bash -c "wait_for $(printf %q "$test")" ;;
     *.sh) run "$mode/$name" bash "$test" ;;
     *) run "$name" env CAST_BIN="$PWD/${test%%/tests/*}" "$test" ;; # the programs of its own build
     esac
