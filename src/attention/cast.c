@@ -224,7 +224,8 @@ static void summary_backward(const CastState *v, ClusterJob *j, int c, int head)
     real *dw = j->dw + head * mp, *du = j->u;
     summary_weights(v, j, c, head);
     gemm_nn(p->dv + head * e, d, j->w, 1, dr, d, mp, e, 1, true);
-    gemm_nn(j->dots, mp, dr, d, p->vt + (size_t)(head * e) * (size_t)mp, mp, 1, mp, e, false);
+    gemm_nn(j->dots, mp, dr, d, p->vt + (size_t)(head * e) * (size_t)p->ldt, p->ldt, 1, mp, e,
+            false);
     memset(dw, 0, (size_t)mp * sizeof *dw);
     attnfn_backward((AttnFn)v->s->fn, dw, j->dots, j->w, j->u, 1, p->m);
     for (int i = 0; i < mp; i++) du[i] = i < p->m ? dw[i] * v->key_scale[list[i]] : 0;
@@ -370,6 +371,7 @@ const AttnMech attn_cast = {
     .memory = "O(N)",
     .swap = "out; in with drawn surrogates",
     .reference = "arXiv:2402.04239",
+    .subset = true,
     .keys = cast_keys,
     .projections = ATTN_QKVO,
     .self_size = sizeof(Cast),

@@ -62,7 +62,7 @@ static AttnMemory layout(State *o, const Improved *s, AttnMemory m, int N, bool 
 enum { BLOCK = 16 };
 
 typedef struct BlockJob {
-    real *s, *ds;        /* (BLOCK,padded N) scores, then A^c; backward: gradients */
+    real *s, *ds;        /* (BLOCK,attend_stride) scores, then A^c; backward: gradients */
     ClusterScratch best; /* forward */
     AttendPack members;  /* of a cluster's members on T */
     AttendTiles tiles;
@@ -74,7 +74,7 @@ typedef struct BlockJob {
 
 static void layout_block(BlockJob *j, const State *o, Arena *a, int N, bool backward) {
     const int e = o->pack.e;
-    const size_t block = BLOCK * attend_padded(N);
+    const size_t block = BLOCK * (size_t)attend_stride(N);
     attend_layout(&j->members, a, N, o->k, e, e, backward);
     j->members.ld = o->pack.d;
     attend_layout_tiles(&j->tiles, a, o->k, backward, true);
@@ -125,15 +125,16 @@ enum { STRIP_KEYS = 256 };
     for (int j0 = 0, n; n = (mp)-j0 < STRIP_KEYS ? (mp)-j0 : STRIP_KEYS, j0 < (mp);                \
          j0 += STRIP_KEYS)
 
-/* to (BLOCK,mp) = rows c0.. of x (C,d), a head's columns, by all keys or values, transposed. Rows
+/* to (BLOCK,ldt) = rows c0.. of x (C,d), a head's columns, by all keys or values, transposed. Rows
  * beyond the last cluster are zeros. */
 static void scores(const AttendPack *p, real *to, const real *x, const real *transposed, int head,
                    int c0) {
-    const size_t at = (size_t)(head * p->e), mp = (size_t)p->mp;
+    const size_t at = (size_t)(head * p->e), ld = (size_t)p->ldt;
     EACH_STRIP_OF_KEYS (j0, n, p->mp)
-        gemm_nn(to + j0, p->mp, x + (size_t)c0 * (size_t)p->d + at, p->d, transposed + at * mp + j0,
-                p->mp, BLOCK, n, p->e, false);
+        gemm_nn(to + j0, p->ldt, x + (size_t)c0 * (size_t)p->d + at, p->d,
+                transposed + at * ld + j0, p->ldt, BLOCK, n, p->e, false);
 }
+
 static void pack_members(const State *o, BlockJob *j, int head, int c) {
     const int at = head * o->pack.e;
     real *const *qkv = o->rows.qkv;
@@ -182,25 +183,33 @@ static void forward_block(const void *ctx, int job, Arena scratch) {
     layout_block(&j, o, &scratch, p->m, false);
     scores(p, j.s, p->q, p->kt, head, c0);
     for (int i = 0; i < BLOCK; i++) {
-        real *s = j.s + (size_t)i * (size_t)mp;
+        real *s = j.s + (size_t)i * (size_t)p->ldt;
         const bool used = i < block_size(o, c0) && centroids_size(&o->centroids, head, c0 + i) > 0;
         if (used) split_row(o, &j, s, head, c0 + i);
         for (int n = used ? p->m : 0; n < mp; n++) s[n] = 0;
     }
     EACH_STRIP_OF_KEYS (j0, n, mp)
-        gemm_nn(j.rest, p->e, j.s + j0, mp, p->v + (size_t)j0 * (size_t)p->d + head * p->e, p->d,
-                BLOCK, p->e, n, j0 > 0);
+        gemm_nn(j.rest, p->e, j.s + j0, p->ldt, p->v + (size_t)j0 * (size_t)p->d + head * p->e,
+                p->d, BLOCK, p->e, n, j0 > 0);
     for (int i = 0; i < block_size(o, c0); i++)
         if (centroids_size(&o->centroids, head, c0 + i) > 0)
             members_forward(o, &j, head, c0 + i, j.rest + i * p->e);
 }
 
+/* The top keys of a cluster, which its members see exactly. */
+static void tell_cluster(const State *o, AttnTrace *trace, int head, int c) {
+    const int h = o->pack.d / o->pack.e, size = centroids_size(&o->centroids, head, c),
+              *members = centroids_members(&o->centroids, head, c), *top = top_keys(o, head, c);
+    for (int i = 0; i < o->k && size > 0; i++) {
+        attn_trace_choice(trace, (h + head) * o->centroids.C + c, top[i]);
+        for (int j = 0; trace->seen && j < size; j++)
+            attn_trace_sees(trace, head, members[j], top[i]);
+    }
+}
+
 static void tell(const State *o, AttnTrace *trace) {
-    const int h = o->pack.d / o->pack.e, C = o->centroids.C;
-    for (int head = 0; head < h; head++)
-        for (int c = 0; c < C; c++)
-            for (int i = 0; i < o->k && centroids_size(&o->centroids, head, c) > 0; i++)
-                attn_trace_choice(trace, (h + head) * C + c, top_keys(o, head, c)[i]);
+    for (int head = 0; head < o->pack.d / o->pack.e; head++)
+        for (int c = 0; c < o->centroids.C; c++) tell_cluster(o, trace, head, c);
 }
 
 static void open(State *o, const Improved *s, const AttnCall *c, bool backward) {
@@ -255,22 +264,22 @@ static real members_backward(const State *o, BlockJob *j, int head, int c) {
  * T, for dV. Columns of the padding meet zero rows of keys. */
 static void block_backward(const State *o, BlockJob *j, int head, int c0) {
     const AttendPack *p = &o->pack;
-    const int mp = p->mp;
+    const int mp = p->mp, ld = p->ldt;
     real lse[BLOCK] = {0};
     scores(p, j->s, p->q, p->kt, head, c0);
     scores(p, j->ds, p->go, p->vt, head, c0);
     for (int i = 0; i < BLOCK; i++) {
-        real *s = j->s + (size_t)i * (size_t)mp, *ds = j->ds + (size_t)i * (size_t)mp;
+        real *s = j->s + (size_t)i * (size_t)ld, *ds = j->ds + (size_t)i * (size_t)ld;
         const bool used = i < block_size(o, c0) && centroids_size(&o->centroids, head, c0 + i) > 0;
         if (used) lse[i] = o->lse[cell(o, head, c0 + i)];
         const real dm = used ? members_backward(o, j, head, c0 + i) : 0;
         for (int n = used ? p->m : 0; n < mp; n++) s[n] = lse[i];
         for (int t = 0; t < o->k && used; t++) ds[top_keys(o, head, c0 + i)[t]] = dm;
     }
-    vmath_softmax_rows(j->s, j->ds, j->D, lse, NULL, (VmathTile){BLOCK, mp, mp});
+    vmath_softmax_rows(j->s, j->ds, j->D, lse, NULL, (VmathTile){BLOCK, mp, ld});
     for (int i = 0; i < block_size(o, c0); i++)
         for (int t = 0; t < o->k && centroids_size(&o->centroids, head, c0 + i) > 0; t++)
-            j->s[(size_t)i * (size_t)mp + (size_t)top_keys(o, head, c0 + i)[t]] = 0;
+            j->s[(size_t)i * (size_t)ld + (size_t)top_keys(o, head, c0 + i)[t]] = 0;
 }
 
 static void backward_head(const void *ctx, int head, Arena scratch) {
@@ -284,9 +293,9 @@ static void backward_head(const void *ctx, int head, Arena scratch) {
         block_backward(o, &j, head, c0);
         EACH_STRIP_OF_KEYS (j0, n, mp) {
             const size_t key = (size_t)j0 * (size_t)d + (size_t)at;
-            gemm_nn(p->dq + row, d, j.ds + j0, mp, p->k + key, d, BLOCK, e, n, j0 > 0);
-            gemm_tn(p->dk + key, d, j.ds + j0, mp, p->q + row, d, n, e, BLOCK, c0 > 0);
-            gemm_tn(p->dv + key, d, j.s + j0, mp, p->go + row, d, n, e, BLOCK, c0 > 0);
+            gemm_nn(p->dq + row, d, j.ds + j0, p->ldt, p->k + key, d, BLOCK, e, n, j0 > 0);
+            gemm_tn(p->dk + key, d, j.ds + j0, p->ldt, p->q + row, d, n, e, BLOCK, c0 > 0);
+            gemm_tn(p->dv + key, d, j.s + j0, p->ldt, p->go + row, d, n, e, BLOCK, c0 > 0);
         }
     }
 }
@@ -320,6 +329,7 @@ const AttnMech attn_i_clustered = {
     .memory = "O(N)",
     .reference = "arXiv:2007.04825",
     .projections = ATTN_QKVO,
+    .subset = true,
     .keys = keys,
     .self_size = sizeof(Improved),
     .params = centroids_params,

@@ -8,34 +8,36 @@
 #include "ops/vec.h"
 #include "ops/vmath.h"
 
-/* A tile of scores: 64 KB in float, half the second cache at most. */
-enum { ROWS = ATTEND_ROWS, KEYS = 256 };
+/* A tile of scores: 32 KB in float, of which the first cache holds most. */
+enum { ROWS = 32, KEYS = 256 };
+_Static_assert(ATTEND_ROWS % ROWS == 0, "a job begins with a tile");
 
 static int min_int(int a, int b) { return a < b ? a : b; }
 static int max_int(int a, int b) { return a > b ? a : b; }
 static int padded(int n) { return (int)attend_padded(n); }
 
 /* Rows of a tile that spans `width` keys. */
-static int tile_rows(int width) { return width <= 1024 ? ROWS : width <= 4096 ? 32 : 16; }
+enum { WIDE = 4096 };
+static int tile_rows(int width) { return width <= WIDE ? ROWS : ROWS / 2; }
 
 /* Memory of a tile that spans `width` keys or fewer: what was planned for the longest sequence must
  * do for all, and a tile of fewer keys has more rows. */
 static size_t tile_reals(int width) {
-    size_t reals = (size_t)width * (size_t)tile_rows(width);
-    if (width > 1024 && reals < 1024 * ROWS) reals = 1024 * ROWS;
-    if (width > 4096 && reals < 4096 * 32) reals = 4096 * 32;
-    return reals;
+    const size_t reals = (size_t)attend_stride(width) * (size_t)tile_rows(width),
+                 wide = (size_t)attend_stride(WIDE) * ROWS;
+    return width > WIDE && reals < wide ? wide : reals;
 }
 
 void attend_layout(AttendPack *p, Arena *a, int n, int m, int d, int e, bool backward) {
-    const size_t queries = attend_padded(n) * (size_t)d, keys = attend_padded(m) * (size_t)d;
+    const size_t queries = attend_padded(n) * (size_t)d, keys = attend_padded(m) * (size_t)d,
+                 transposed = (size_t)attend_stride(m) * (size_t)d;
     *p = (AttendPack){.d = d, .e = e, .ld = d, .band = ATTEND_ALL};
     p->q = arena_reals(a, queries);
     p->k = arena_reals(a, keys);
     p->v = arena_reals(a, keys);
-    p->kt = arena_reals(a, keys);
+    p->kt = arena_reals(a, transposed);
     if (!backward) return;
-    p->vt = arena_reals(a, keys);
+    p->vt = arena_reals(a, transposed);
     p->go = arena_reals(a, queries);
     p->dq = arena_reals(a, queries);
     p->dk = arena_reals(a, keys);
@@ -86,16 +88,17 @@ void attend_pack_queries(AttendPack *p, const real *q, const int *queries, int n
 void attend_pack_keys(AttendPack *p, const real *k, const real *v, const int *keys, int m) {
     p->m = m;
     p->mp = padded(m);
+    p->ldt = attend_stride(m);
     p->keys = keys;
     gather(p, p->k, k, keys, 1, m);
     rope_turn(&p->rope, p->k, keys, m, p->d / p->e, p->e);
     gather(p, p->v, v, keys, 1, m);
-    transpose(p->kt, p->mp, p->k, p->d, p->mp, p->d);
+    transpose(p->kt, p->ldt, p->k, p->d, p->mp, p->d);
 }
 
 void attend_pack_backward(AttendPack *p, const real *go) {
     gather(p, p->go, go, p->queries, 1, p->n);
-    transpose(p->vt, p->mp, p->v, p->d, p->mp, p->d);
+    transpose(p->vt, p->ldt, p->v, p->d, p->mp, p->d);
 }
 
 void attend_no_gradients(const AttendPack *p) {
@@ -122,7 +125,7 @@ static real *at(const AttendPack *p, real *x, int r, int head) {
     return x + (size_t)r * (size_t)p->d + (size_t)(head * p->e);
 }
 static const real *transposed(const AttendPack *p, const real *x, int key, int head) {
-    return x + (size_t)(head * p->e) * (size_t)p->mp + (size_t)key;
+    return x + (size_t)(head * p->e) * (size_t)p->ldt + (size_t)key;
 }
 
 /* A tile: rows r0.., keys j0..; `rows` and `keys` are real, rp and kp include the padding. Its rows
@@ -130,8 +133,11 @@ static const real *transposed(const AttendPack *p, const real *x, int key, int h
 typedef struct Tile {
     int r0, rows, rp;
     int first, end;
-    int j0, keys, kp, ld;
+    int j0, keys, kp;
+    int most, ld; /* keys of a tile, and between its rows */
 } Tile;
+
+static Tile tile_of(int most) { return (Tile){.most = most, .ld = attend_stride(most)}; }
 
 /* The keys that query i sees, or all but one of them: from..to-1. */
 static int block_of(const AttendPack *p) { return max_int(p->band.block, 1); }
@@ -156,13 +162,13 @@ static void tile_rows_at(Tile *t, const AttendPack *p, int r0, int most, int end
 
 static void tile_keys_at(Tile *t, int j0) {
     t->j0 = j0;
-    t->keys = min_int(t->ld, t->end - j0);
+    t->keys = min_int(t->most, t->end - j0);
     t->kp = padded(t->keys);
 }
 
 /* Calls for each tile of the keys that the rows see. */
 #define EACH_KEYS(t)                                                                               \
-    for (int j0 = (t)->first; j0 < (t)->end && (tile_keys_at(t, j0), true); j0 += (t)->ld)
+    for (int j0 = (t)->first; j0 < (t)->end && (tile_keys_at(t, j0), true); j0 += (t)->most)
 
 /* Whether some row of the tile does not see some key that its products read. */
 static bool is_cut(const AttendPack *p, const Tile *t) {
@@ -309,7 +315,7 @@ static void clear(const AttendPack *p, real *x, int r0, int rows, int head) {
 
 /* The scores of a tile: padded rows of q on padded keys. */
 static void scores(const AttendPack *p, const Tile *t, int head, real *s) {
-    gemm_nn(s, t->ld, at(p, p->q, t->r0, head), p->d, transposed(p, p->kt, t->j0, head), p->mp,
+    gemm_nn(s, t->ld, at(p, p->q, t->r0, head), p->d, transposed(p, p->kt, t->j0, head), p->ldt,
             t->rp, t->kp, p->e, false);
     if (!p->bias) return;
     const real *bias = p->bias + (size_t)head * (size_t)p->mp + t->j0;
@@ -321,7 +327,7 @@ void attend_forward(const AttendPack *p, const AttendTiles *tiles, int head, int
     const int d = p->d, e = p->e, end = r0 + n;
     real *const stats = tiles->stats, *s = tiles->tile;
     const Running run = {stats, stats + ROWS, stats + 2 * ROWS, stats + 3 * ROWS};
-    Tile t = {.ld = min_int(KEYS, p->mp)};
+    Tile t = tile_of(min_int(KEYS, p->mp));
     for (; r0 < end; r0 += t.rows) {
         tile_rows_at(&t, p, r0, ROWS, end);
         real *o = at(p, p->o, r0, head);
@@ -416,8 +422,8 @@ static bool sees_all(const AttendPack *p) {
 void attend_backward(const AttendPack *p, const AttendTiles *x, int head, real *da, const real *a,
                      const real *lse, AttnFn f) {
     const int n = p->n, mp = p->mp, d = p->d, e = p->e;
-    Tile t = {.ld = x->whole_rows ? mp : KEYS};
-    const int most = tile_rows(t.ld);
+    Tile t = tile_of(x->whole_rows ? mp : KEYS);
+    const int most = tile_rows(t.most);
     const bool all = sees_all(p);
     real *D = x->stats;
     if (!all) clear(p, p->dq, 0, p->np, head), clear(p, p->dk, 0, mp, head);
@@ -433,7 +439,7 @@ void attend_backward(const AttendPack *p, const AttendTiles *x, int head, real *
         for (int r = 0; r < t.rows && p->dlse; r++) D[r] -= p->dlse[head * n + r0 + r];
         EACH_KEYS(&t) {
             scores(p, &t, head, x->tile);
-            gemm_nn(x->dtile, t.ld, go, d, transposed(p, p->vt, j0, head), mp, t.rp, t.kp, e,
+            gemm_nn(x->dtile, t.ld, go, d, transposed(p, p->vt, j0, head), p->ldt, t.rp, t.kp, e,
                     false);
             const bool cut = is_cut(p, &t);
             if (cut) cut_tile(p, x->tile, x->dtile, &t, f == ATTN_SOFTMAX ? lse : NULL);
