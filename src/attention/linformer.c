@@ -56,25 +56,46 @@ static AttnMemory layout(State *o, const Linformer *s, AttnMemory m, int N, bool
     return m;
 }
 
-static AttnMemory needs(const void *self, int N, bool backward) {
-    return layout(&(State){0}, self, (AttnMemory){0}, N, backward);
+/* A block of E for a job: in E itself its rows would be max_tokens apart, as a rule a power of two,
+ * and crowd the cache (ops/attend.h). */
+enum { ROWS = 64 };
+static real *layout_block(Arena *job) {
+    return arena_reals(job, ROWS * (size_t)attend_stride(ATTN_TILE));
 }
 
-/* Rows of E in jobs of at most this many. */
-enum { ROWS = 64 };
-static int row_jobs(const Linformer *s) { return (s->rank + ROWS - 1) / ROWS; }
+static AttnMemory needs(const void *self, int N, bool backward) {
+    AttnMemory block = {0};
+    layout_block(&block.job);
+    return attn_either(block, layout(&(State){0}, self, (AttnMemory){0}, N, backward));
+}
 
-/* Some rows of E K, then of E V. */
+static int row_jobs(const Linformer *s) { return (s->rank + ROWS - 1) / ROWS; }
+static int job_rows(const Linformer *s, int r0) {
+    return s->rank - r0 < ROWS ? s->rank - r0 : ROWS;
+}
+
+/* Rows r0.. of E, the columns of a tile of tokens. */
+static void take_block(const State *o, real *block, int r0, int tile) {
+    const size_t ld = (size_t)o->s->shape.max_tokens;
+    const real *E = attn_own(o->call, 0) + (size_t)r0 * ld + tile * ATTN_TILE;
+    for (int r = 0; r < job_rows(o->s, r0); r++)
+        memcpy(block + r * attend_stride(ATTN_TILE), E + (size_t)r * ld,
+               (size_t)attn_tile_rows(o->call->N, tile) * sizeof *block);
+}
+
+/* Some rows of E K and of E V. */
 static void mix_rows(const void *ctx, int job, Arena scratch) {
     const State *o = ctx;
     const AttnCall *c = o->call;
-    const int which = job / row_jobs(o->s), r0 = job % row_jobs(o->s) * ROWS, d = c->d,
-              rows = o->s->rank - r0 < ROWS ? o->s->rank - r0 : ROWS, ld = o->s->shape.max_tokens;
+    const int r0 = job * ROWS, d = c->d;
+    real *block = layout_block(&scratch);
     for (int tile = 0; tile < attn_tiles(c->N); tile++) {
-        const int n0 = tile * ATTN_TILE;
-        gemm_nn(o->mixed[which] + r0 * d, d, attn_own(c, 0) + (size_t)r0 * (size_t)ld + n0, ld,
-                o->rows.qkv[ATTN_K + which] + (size_t)n0 * (size_t)d, d, rows, d,
-                attn_tile_rows(c->N, tile), tile > 0);
+        const size_t first = (size_t)(tile * ATTN_TILE) * (size_t)d;
+        take_block(o, block, r0, tile);
+        for (int i = 0; i < 2; i++)
+            gemm_nn(o->mixed[i] + (size_t)r0 * (size_t)d, d, block, attend_stride(ATTN_TILE),
+                    o->rows.qkv[ATTN_K + i] + first, d, job_rows(o->s, r0), d,
+                    attn_tile_rows(c->N, tile), tile > 0);
     }
 }
 
@@ -85,7 +106,7 @@ static void open(State *o, const Linformer *s, const AttnCall *c, bool backward)
         attn_project(c, &o->rows, c->X, c->N);
         attn_turn(c, &o->rows, &s->shape, c->N);
     }
-    attn_each(c, 2 * row_jobs(s), mix_rows, NULL, o);
+    attn_each(c, row_jobs(s), mix_rows, NULL, o);
     attend_pack_queries(&o->pack.p, o->rows.qkv[ATTN_Q], NULL, c->N);
     attend_pack_keys(&o->pack.p, o->mixed[0], o->mixed[1], NULL, s->rank);
 }
@@ -101,22 +122,27 @@ static void forward(const void *self, const AttnCall *c) {
 static void projection_rows(const void *ctx, int job, Arena scratch) {
     const State *o = ctx;
     const AttnCall *c = o->call;
-    const int r0 = job * ROWS, rows = o->s->rank - r0 < ROWS ? o->s->rank - r0 : ROWS, d = c->d,
-              ld = o->s->shape.max_tokens;
+    const int r0 = job * ROWS, d = c->d, ld = o->s->shape.max_tokens;
     for (int i = 0; i < 2; i++)
-        gemm_nt(attn_own_grad(c, 0) + (size_t)r0 * (size_t)ld, ld, o->dmixed[i] + r0 * d, d,
-                o->rows.qkv[ATTN_K + i], d, rows, c->N, d, true);
+        gemm_nt(attn_own_grad(c, 0) + (size_t)r0 * (size_t)ld, ld,
+                o->dmixed[i] + (size_t)r0 * (size_t)d, d, o->rows.qkv[ATTN_K + i], d,
+                job_rows(o->s, r0), c->N, d, true);
 }
 
 /* dK = E^T d(E K), dV = E^T d(E V), of a tile of tokens. */
 static void keys_tile(const void *ctx, int tile, Arena scratch) {
     const State *o = ctx;
     const AttnCall *c = o->call;
-    const int n0 = tile * ATTN_TILE, d = c->d;
-    for (int i = 0; i < 2; i++)
-        gemm_tn(o->rows.dqkv[ATTN_K + i] + (size_t)n0 * (size_t)d, d, attn_own(c, 0) + n0,
-                o->s->shape.max_tokens, o->dmixed[i], d, attn_tile_rows(c->N, tile), d, o->s->rank,
-                false);
+    const int d = c->d;
+    const size_t first = (size_t)(tile * ATTN_TILE) * (size_t)d;
+    real *block = layout_block(&scratch);
+    for (int r0 = 0; r0 < o->s->rank; r0 += ROWS) {
+        take_block(o, block, r0, tile);
+        for (int i = 0; i < 2; i++)
+            gemm_tn(o->rows.dqkv[ATTN_K + i] + first, d, block, attend_stride(ATTN_TILE),
+                    o->dmixed[i] + (size_t)r0 * (size_t)d, d, attn_tile_rows(c->N, tile), d,
+                    job_rows(o->s, r0), r0 > 0);
+    }
 }
 
 static void backward(const void *self, const AttnCall *c) {
