@@ -28,3 +28,12 @@ void attn_trace_choice(AttnTrace *trace, int where, int what) {
     x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
     trace->digest += x ^ x >> 33;
 }
+
+uint64_t *attn_trace_seen(const AttnTrace *trace, int head, int query) {
+    const size_t stride = (size_t)trace->stride, row = (size_t)head * stride + (size_t)query;
+    return trace->seen + row * ((stride + 63) / 64);
+}
+
+void attn_trace_sees(AttnTrace *trace, int head, int query, int key) {
+    attn_trace_seen(trace, head, query)[key / 64] |= (uint64_t)1 << key % 64;
+}

@@ -48,7 +48,9 @@ typedef struct AttnTrace {
      * the group of each token, -1 for none; and as a key, where keys are grouped apart. */
     int *groups, *groups_key; /* (h,rounds,stride) */
     int stride;               /* at least N */
-    uint64_t digest;          /* of all discrete choices, see attn_trace_choice */
+    uint64_t *seen;  /* (h,stride,(stride + 63) / 64) bits, all 0 at first: attn_trace_sees */
+    real *input;     /* (N,d) what the mechanism read; the encoder's to tell */
+    uint64_t digest; /* of all discrete choices, see attn_trace_choice */
 } AttnTrace;
 
 /* Where cast_bench wants to know what a mechanism does with its time. */
@@ -85,7 +87,8 @@ typedef struct AttnMech {
     const char *time, *memory; /* how they grow with the tokens N */
     const char *swap; /* whether it can take another's place on trained weights, and another its;
                          NULL: it can (train/fit.h) */
-    unsigned projections;  /* ATTN_HAS of those that it uses */
+    unsigned projections; /* ATTN_HAS of those that it uses */
+    bool subset; /* a query sees a subset of the keys by themselves, and attn_trace_sees which */
     const ConfigKey *keys; /* NULL: none; offsets into `self` */
     size_t self_size;      /* of `self`, which starts with an AttnShape */
     /* Checks across keys, after they and the shape are in self. NULL: none. */
@@ -121,5 +124,10 @@ bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const
 /* Adds a choice to the digest: that `what` (a token, say) is in `where` (a cluster). Not
  * from a job; the order in which choices are told does not matter. */
 void attn_trace_choice(AttnTrace *trace, int where, int what);
+
+/* That a head's query attends exactly to this key: where trace->seen is wanted. Not from a job. */
+void attn_trace_sees(AttnTrace *trace, int head, int query, int key);
+/* The bits of a query's keys. */
+uint64_t *attn_trace_seen(const AttnTrace *trace, int head, int query);
 
 #endif

@@ -183,12 +183,21 @@ static void single_assignment(const void *ctx, int job, Arena scratch) {
     for (int c = 0; c < v->s->clusters; c++) keep_members(t, c);
 }
 
+/* In every head, the tokens of a cluster see each other. */
+static void report_seen(const CastState *v, AttnTrace *trace, int c) {
+    for (int head = 0; head < v->s->shape.h && v->s->intra; head++)
+        for (int i = 0; i < v->size[c]; i++)
+            for (int j = 0; j < v->size[c]; j++)
+                attn_trace_sees(trace, head, cast_list(v, c)[i], cast_list(v, c)[j]);
+}
+
 /* Tokens of clusters, best first. */
 static void report(const Choose *t, AttnTrace *trace) {
     const CastState *v = t->v;
     const int C = v->s->clusters, slots = cast_cluster_size(v->s, v->s->shape.max_tokens);
     for (int c = 0; c < C; c++)
         for (int i = 0; i < v->size[c]; i++) attn_trace_choice(trace, c, cast_list(v, c)[i]);
+    for (int c = 0; c < C && trace->seen; c++) report_seen(v, trace, c);
     for (int c = 0; c < C && trace->clusters; c++)
         for (int i = 0; i < slots; i++)
             trace->clusters[c * slots + i] = i < v->size[c] ? cast_list(v, c)[i] : -1;

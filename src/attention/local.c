@@ -23,7 +23,16 @@ static AttnMemory needs(const void *self, int N, bool backward) {
     return exact_needs(&attn_local, self, N, backward);
 }
 
+static void tell(const Local *s, const AttnCall *c) {
+    const int reach = s->window / 2;
+    for (int head = 0; head < s->shape.h; head++)
+        for (int i = 0; i < c->N; i++)
+            for (int j = i > reach ? i - reach : 0; j < c->N && j <= i + reach; j++)
+                attn_trace_sees(c->trace, head, i, j);
+}
+
 static void forward(const void *self, const AttnCall *c) {
+    if (c->trace && c->trace->seen) tell(self, c);
     exact_forward(&attn_local, self, band(self), c);
 }
 
@@ -40,6 +49,7 @@ const AttnMech attn_local = {
     .memory = "O(N)",
     .reference = "arXiv:2004.05150",
     .projections = ATTN_QKVO,
+    .subset = true,
     .keys = keys,
     .self_size = sizeof(Local),
     .needs = needs,

@@ -204,6 +204,7 @@ const AttnMech attn_lsh = {
     .swap = "no: it has no projection of keys",
     .reference = "arXiv:2001.04451",
     .projections = ATTN_HAS(ATTN_Q) | ATTN_HAS(ATTN_V) | ATTN_HAS(ATTN_O),
+    .subset = true,
     .keys = keys,
     .self_size = sizeof(Lsh),
     .params = params,

@@ -158,6 +158,7 @@ const AttnMech attn_smyrf = {
     .memory = "O(rounds N)",
     .reference = "arXiv:2010.05315",
     .projections = ATTN_QKVO,
+    .subset = true,
     .keys = keys,
     .self_size = sizeof(Smyrf),
     .params = params,

@@ -13,6 +13,7 @@
 #include "core/peak.h"
 #include "io/json.h"
 #include "io/text.h"
+#include "train/approximate.h"
 #include "train/bench.h"
 #include "train/stop.h"
 
@@ -21,7 +22,7 @@ typedef struct Options {
     char *const *overrides;
     int noverrides, threads;
     double seconds;
-    bool json;
+    bool json, approximation;
 } Options;
 
 #define AT(field) offsetof(Options, field)
@@ -30,6 +31,9 @@ static const Option options[] = {
      "a row for each attention mechanism (that of CONFIG keeps CONFIG's keys, others have their "
      "defaults; a key=value of model.attention goes to each that has the key)"},
     {"lengths", OPTION_TEXT, AT(lengths), "N,M", "a row for each model.max_length"},
+    {"approximation", OPTION_FLAG, AT(approximation), NULL,
+     "instead of a step: how near the attention comes to exact attention on random queries, keys "
+     "and values, N(0,1)"},
     {"seconds", OPTION_REAL, AT(seconds), "S", "time to measure for [3]"},
     {"threads", OPTION_INT, AT(threads), "n", "[the physical cores]", 1, OPTION_MOST_THREADS},
     {"json", OPTION_FLAG, AT(json), NULL,
@@ -56,7 +60,7 @@ static bool parse(Options *o, int argc, char **argv, Err *err) {
     o->config = line.words[0]; /* NULL: none, and then nothing overrides it */
     o->overrides = line.words + 1;
     o->noverrides = line.nwords - 1;
-    if (!o->config && (o->mechanisms || o->lengths))
+    if (!o->config && (o->mechanisms || o->lengths || o->approximation))
         return err_set(err, EX_USAGE, "which CONFIG? See cast_bench --help");
     return true;
 }
@@ -125,13 +129,38 @@ static void print_json(const BenchResult *r) {
     cJSON_Delete(o);
 }
 
+static bool bench_step(const Options *o, const Config *c, Err *err) {
+    BenchResult r;
+    if (!bench_run(&r, c, o->seconds, err)) return false;
+    (o->json ? print_json : print_result)(&r);
+    return true;
+}
+
+/* As many documents as give figures to three digits. */
+enum { DOCUMENTS = 4 };
+
+static bool bench_approximation(const Options *o, const Config *c, Err *err) {
+    Approximation a;
+    if (!approximate_random(&a, c, DOCUMENTS, err)) return false;
+    if (o->json) {
+        cJSON *row = cJSON_CreateObject();
+        cJSON_AddStringToObject(row, "mechanism", c->model.mech->name);
+        approximation_json(row, &a);
+        cJSON_AddItemToObject(row, "config", cJSON_Duplicate(c->resolved, true));
+        print_line(row);
+        cJSON_Delete(row);
+    } else {
+        printf("%s attention, of random numbers: ", c->model.mech->name);
+        approximation_print(stdout, &a);
+    }
+    approximation_free(&a);
+    return true;
+}
+
 static bool bench_one(const Options *o, Err *err) {
     Config c;
-    BenchResult r;
-    bool ok = config_load(&c, o->config, o->overrides, o->noverrides, err) &&
-              bench_run(&r, &c, o->seconds, err);
-    if (ok && o->json) print_json(&r);
-    if (ok && !o->json) print_result(&r);
+    const bool ok = config_load(&c, o->config, o->overrides, o->noverrides, err) &&
+                    (o->approximation ? bench_approximation : bench_step)(o, &c, err);
     config_free(&c);
     return ok;
 }
@@ -175,7 +204,8 @@ static cJSON *bench_child(char *const *argv, Err *err) {
     const bool ok = pid > 0 && read_all(ends[0], line, sizeof line - 1, &n);
     const int why = errno;
     if (pid > 0) waitpid(pid, &status, 0);
-    if (ok && !status) return json_parse(line, n, sizeof line, 4, "cast_bench --json", err);
+    if (ok && !status)
+        return json_parse(line, n, sizeof line, JSON_MAX_DEPTH, "cast_bench --json", err);
     if (ok)
         err_set(err, WIFEXITED(status) ? WEXITSTATUS(status) : EX_OSERR, "failed, as said above");
     else
@@ -185,6 +215,15 @@ static cJSON *bench_child(char *const *argv, Err *err) {
 
 static double number(const cJSON *o, const char *key) {
     return cJSON_GetNumberValue(json_at(o, key));
+}
+
+static void print_approximation_row(const cJSON *r) {
+    printf("  %-12s %8.0f %8.2f %% %8.2f %%", json_string(r, "mechanism"), number(r, "tokens"),
+           100 * number(r, "flops_share"), 100 * number(r, "error"));
+    if (cJSON_IsNumber(json_at(r, "kept")))
+        printf(" %8.2f %%\n", 100 * number(r, "kept"));
+    else
+        printf(" %10s\n", "-");
 }
 
 static void print_row(const cJSON *r) {
@@ -239,8 +278,8 @@ static bool concerns(const char *override, const char *mechanism) {
 
 /* Runs this program for a row. `mechanism` and `length` are NULL where they are CONFIG's. */
 static cJSON *bench_config(const Options *o, const char *mechanism, const char *length, Err *err) {
-    char threads[32], seconds[32], attention[128], tokens[64];
-    char **argv = mem_alloc((size_t)o->noverrides + 8, sizeof *argv);
+    char threads[32], seconds[32], attention[128], tokens[64], approximation[] = "--approximation";
+    char **argv = mem_alloc((size_t)o->noverrides + 9, sizeof *argv);
     int n = 0;
     snprintf(threads, sizeof threads, "--threads=%d", lanes_threads());
     snprintf(seconds, sizeof seconds, "--seconds=%g", o->seconds);
@@ -248,6 +287,7 @@ static cJSON *bench_config(const Options *o, const char *mechanism, const char *
     argv[n++] = threads;
     argv[n++] = seconds;
     argv[n++] = (char[]){"--json"};
+    if (o->approximation) argv[n++] = approximation;
     argv[n++] = (char *)(uintptr_t)o->config;
     for (int i = 0; i < o->noverrides; i++)
         if (!mechanism || concerns(o->overrides[i], mechanism)) argv[n++] = o->overrides[i];
@@ -271,7 +311,7 @@ static bool bench_row(const Options *o, const char *mechanism, const char *lengt
         text_print(o->json ? stderr : stdout, "  %-10s %8s  %s\n", mechanism ? mechanism : "",
                    length ? length : "", err->text);
     else
-        (o->json ? print_line : print_row)(r);
+        (o->json ? print_line : o->approximation ? print_approximation_row : print_row)(r);
     fflush(stdout);
     cJSON_Delete(r);
     return r != NULL;
@@ -282,7 +322,9 @@ static bool bench_table(const Options *o, Err *err) {
     char mechanism[64], length[32];
     bool any = false;
     if (o->mechanisms && !check_keys(o, err)) return false;
-    if (!o->json)
+    if (!o->json && o->approximation)
+        printf("  %-12s %8s %10s %10s %10s\n", "attention", "tokens", "of FLOPs", "error", "kept");
+    else if (!o->json)
         printf("  %-10s %8s %12s %12s %9s %10s %10s\n", "attention", "tokens", "updates/s",
                "tokens/s", "GFLOP/s", "of peak", "memory MB");
     const char *lengths = o->lengths ? o->lengths : "-";
@@ -300,7 +342,8 @@ static bool bench(const Options *o, Err *err) {
     if (!lanes_start(err)) return false;
     gemm_open();
     if (o->config && !(table ? bench_table : bench_one)(o, err)) return false;
-    if (!o->json) print_machine(threads); /* last: its buffers would count as the config's memory */
+    if (!o->json && !o->approximation)
+        print_machine(threads); /* last: its buffers would count as the config's memory */
     return true;
 }
 

@@ -6,14 +6,16 @@
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "core/option.h"
+#include "io/json_print.h"
+#include "train/approximate.h"
 #include "train/assess.h"
 #include "train/stop.h"
 
 typedef struct Options {
     TrainedRequest request;
     const char *predict;
-    bool json;
-    int threads;
+    bool json, approximation;
+    int threads, limit;
 } Options;
 
 #define AT(field) offsetof(Options, field)
@@ -25,6 +27,10 @@ static const Option options[] = {
      "of a RUN: the mean of the weights that train.keep kept"},
     {"predict", OPTION_TEXT, AT(predict), "FILE",
      "also writes CSV: index (as in cast_viz),label,predicted and each class's probability"},
+    {"approximation", OPTION_FLAG, AT(approximation), NULL,
+     "instead, how near the attention that key=value names comes to exact attention, head by head, "
+     "on what the trained attention reads"},
+    {"limit", OPTION_INT, AT(limit), "N", "of the split's first N examples [all]", 1, INT_MAX},
     {"json", OPTION_FLAG, AT(json), NULL, "prints one JSON object"},
     {"threads", OPTION_INT, AT(threads), "N", "changes the speed, not a bit [the physical cores]",
      1, OPTION_MOST_THREADS},
@@ -34,7 +40,8 @@ static const Option options[] = {
 static const Program program = {
     "cast_eval",
     "usage: cast_eval RUN|CHECKPOINT [key=value ...] [--split SPLIT] [--last | --average]\n"
-    "                 [--predict FILE] [--json] [--threads N]\n\n"
+    "                 [--limit N] [--predict FILE] [--json] [--threads N]\n"
+    "       cast_eval RUN|CHECKPOINT [key=value ...] --approximation [--limit N]\n\n"
     "Accuracy and loss of a trained model on a split of its data, as cast_train measures them; "
     "what is taken for what; accuracy by length. RUN is a run's directory, CHECKPOINT one of the "
     "safetensors in it, or what cast_export wrote.\n\n"
@@ -49,23 +56,78 @@ static const Program program = {
 };
 
 static bool check_options(const Options *o, Err *err) {
-    return !o->request.last || !o->request.average ||
-           err_set(err, EX_USAGE, "--last and --average exclude each other");
+    if (o->request.last && o->request.average)
+        return err_set(err, EX_USAGE, "--last and --average exclude each other");
+    return !o->approximation || !o->predict ||
+           err_set(err, EX_USAGE, "--approximation and --predict exclude each other");
+}
+
+/* ---- accuracy ---- */
+
+static bool show_accuracy(const Options *o, Trained *t, Err *err) {
+    Assessment a;
+    if (!assess(&a, t, o->predict, o->limit, err)) return false;
+    (o->json ? assess_print_json : assess_print)(stdout, &a, t);
+    assess_free(&a);
+    return true;
+}
+
+/* ---- beside exact attention ---- */
+
+static void print_approximation(const Trained *t, const Approximation *a) {
+    trained_print(stdout, t);
+    putchar('\n');
+    approximation_print(stdout, a);
+}
+
+static void print_approximation_json(const Trained *t, const Approximation *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "checkpoint", t->from.path);
+    cJSON_AddNumberToObject(o, "step", (double)t->from.update);
+    cJSON_AddStringToObject(o, "split", split_names[t->split]);
+    approximation_json(o, a);
+    cJSON_AddItemToObject(o, "config", cJSON_Duplicate(t->config.resolved, true));
+    json_print(stdout, o);
+    cJSON_Delete(o);
+}
+
+/* The weights once more, with the model as it was trained: a request without keys of the model. */
+static bool open_as_trained(Trained *t, const TrainedRequest *r, Err *err) {
+    TrainedRequest plain = *r;
+    char **words = mem_alloc((size_t)r->line.nwords + 1, sizeof *words);
+    plain.line.nwords = 0;
+    for (int i = 0; i < r->line.nwords; i++)
+        if (i == 0 || strncmp(r->line.words[i], "model.", 6) != 0)
+            words[plain.line.nwords++] = r->line.words[i];
+    plain.line.words = words;
+    const bool ok = trained_open(t, &plain, err);
+    mem_free(words);
+    return ok;
+}
+
+static bool show_approximation(const Options *o, const Trained *t, Err *err) {
+    Trained as_trained;
+    Approximation a;
+    if (!open_as_trained(&as_trained, &o->request, err)) return false;
+    const bool ok = approximate(&a, &as_trained, t, o->limit, err);
+    if (ok) {
+        (o->json ? print_approximation_json : print_approximation)(t, &a);
+        approximation_free(&a);
+    }
+    trained_close(&as_trained);
+    return ok;
 }
 
 static bool eval(Options *o, Err *err) {
     Trained t;
-    Assessment a;
     stop_ignore_write_signals();
-    lanes_open(o->threads);
+    const int threads = lanes_open(o->threads);
     if (!lanes_start(err)) return false;
     gemm_open();
+    /* What attention reads takes memory: as many examples at a time as are computed at a time. */
+    if (o->approximation) o->request.batch = threads;
     if (!trained_open(&t, &o->request, err)) return false;
-    const bool ok = assess(&a, &t, o->predict, err);
-    if (ok) {
-        (o->json ? assess_print_json : assess_print)(stdout, &a, &t);
-        assess_free(&a);
-    }
+    const bool ok = o->approximation ? show_approximation(o, &t, err) : show_accuracy(o, &t, err);
     trained_close(&t);
     return ok;
 }

@@ -22,7 +22,7 @@ typedef struct Options {
     const char *out;
     int index, layer, head, limit, colour,
         threads; /* index, layer, head: -1 where none was given */
-    bool stats, json;
+    bool stats, json, kept;
 } Options;
 
 static const char *const colour_names[] = {"auto", "always", "never", NULL};
@@ -43,6 +43,9 @@ static const Option options[] = {
      .words = colour_names},
     {"stats", OPTION_FLAG, AT(stats), NULL, "figures over a split"},
     {"limit", OPTION_INT, AT(limit), "N", "of its first N examples [all]", 1, INT_MAX},
+    {"kept", OPTION_FLAG, AT(kept), NULL,
+     "also the weight that exact attention has on the tokens that a token sees; takes time that "
+     "grows as their number squared"},
     {"json", OPTION_FLAG, AT(json), NULL, "the figures as one JSON object"},
     {"last", OPTION_FLAG, AT(request.last), NULL, "of a RUN: last.safetensors [best.safetensors]"},
     {"threads", OPTION_INT, AT(threads), "N", "changes the speed, not a bit [the physical cores]",
@@ -54,7 +57,7 @@ static const Program program = {
     "cast_viz",
     "usage: cast_viz RUN|CHECKPOINT [key=value ...] --index I [--split SPLIT] [--layer L] [--head "
     "H] [--out DIR]\n"
-    "       cast_viz RUN|CHECKPOINT [key=value ...] --stats [--split SPLIT] [--limit N] "
+    "       cast_viz RUN|CHECKPOINT [key=value ...] --stats [--kept] [--split SPLIT] [--limit N] "
     "[--json]\n\n"
     "Which tokens the clusters of a trained CAST model hold; or of each head the groups of "
     "clustered, "
@@ -78,8 +81,8 @@ static bool check_options(const Options *o, Err *err) {
         return err_set(err, EX_USAGE, "either --index I or --stats" TRY_HELP);
     if (o->stats && (o->out || o->layer >= 0 || o->head >= 0))
         return err_set(err, EX_USAGE, "--stats takes no --out, --layer or --head" TRY_HELP);
-    if (!o->stats && (o->json || o->limit))
-        return err_set(err, EX_USAGE, "--json and --limit are of --stats" TRY_HELP);
+    if (!o->stats && (o->json || o->limit || o->kept))
+        return err_set(err, EX_USAGE, "--json, --limit and --kept are of --stats" TRY_HELP);
     return true;
 }
 
@@ -89,7 +92,7 @@ static bool colours(const Options *o) {
 
 static bool show_stats(const Options *o, Trained *t, Err *err) {
     LayerStats *stats = mem_alloc((size_t)cluster_stats_rows(t), sizeof *stats);
-    const bool ok = cluster_stats(stats, t, o->limit, err);
+    const bool ok = cluster_stats(stats, t, o->limit, o->kept, err);
     if (ok) (o->json ? cluster_stats_print_json : cluster_stats_print)(stdout, stats, t);
     mem_free(stats);
     return ok;

@@ -205,25 +205,25 @@ static const real *residual_backward(const Pass *p, const Doc *doc, int layer, c
     return to;
 }
 
-/* The mechanism's call on a document, with its gradients in dw (NULL in the forward pass). */
-static AttnCall attention_call(const Pass *p, const Doc *doc, const EncoderScratch *t, int layer,
-                               real *dw) {
+AttnCall encoder_attention(const Pass *p, int layer, real *dw) {
     const BlockAt *at = &p->m->blocks[layer];
-    AttnCall c = {.N = doc->N,
-                  .d = p->m->conf.d,
-                  .w = p->w,
-                  .dw = dw,
-                  .own = at->own,
-                  .rope = p->m->rope,
-                  .memory = {doc->blocks[layer].attn, t->attn, t->job},
-                  .trace = doc->trace ? &doc->trace[layer] : NULL,
-                  .meter = doc->meter};
+    AttnCall c = {.d = p->m->conf.d, .w = p->w, .dw = dw, .own = at->own, .rope = p->m->rope};
     for (int i = 0; i < ATTN_PROJECTIONS; i++) {
         const LinearAt *l = &at->attn[i];
         if (!(p->m->mech->projections & ATTN_HAS(i))) continue;
         c.proj[i] = (AttnLinear){p->w + l->w, p->wt + l->w, p->w + l->b, NULL, NULL};
         if (dw) c.proj[i].dw = dw + l->w, c.proj[i].db = dw + l->b;
     }
+    return c;
+}
+
+static AttnCall attention_call(const Pass *p, const Doc *doc, const EncoderScratch *t, int layer,
+                               real *dw) {
+    AttnCall c = encoder_attention(p, layer, dw);
+    c.N = doc->N;
+    c.memory = (AttnMemory){doc->blocks[layer].attn, t->attn, t->job};
+    c.trace = doc->trace ? &doc->trace[layer] : NULL;
+    c.meter = doc->meter;
     return c;
 }
 
@@ -271,6 +271,7 @@ static void attention_forward(const Pass *p, Doc *doc, EncoderScratch *t, int se
     c.X = convolve(p, doc, t, layer, x);
     c.Y = output_of(m, doc, segment);
     if (c.trace) c.trace->digest = 0;
+    if (c.trace && c.trace->input) vec_copy(c.trace->input, c.X, c.N * d);
     const real *residual = m->conf.pre_norm ? input_of(m, doc, segment) : x;
     if (!drops(p, DROPOUT_ATTENTION)) c.base = residual; /* dropout comes between */
     run_mechanism(m, m->mech->forward, &c);

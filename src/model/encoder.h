@@ -33,6 +33,10 @@ void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment);
  * the batch. */
 void segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, real *dw);
 
+/* A block's attention, to be called on a document: without the document, memory and a trace; with
+ * its gradients in dw, NULL in the forward pass. */
+AttnCall encoder_attention(const Pass *p, int layer, real *dw);
+
 /* The stream that a segment leaves for the norm after it: (N,d). */
 const real *segment_output(const Pass *p, const Doc *doc, int segment);
 

@@ -17,7 +17,7 @@ static size_t places(const Traces *t) {
     return (size_t)t->heads * (size_t)t->rounds * (size_t)t->tokens;
 }
 
-void traces_open(Traces *t, const Model *m, int documents, int tokens, bool affinities) {
+void traces_open(Traces *t, const Model *m, int documents, int tokens, unsigned more) {
     const AttnMech *mech = m->mech;
     const size_t all = (size_t)documents * (size_t)m->conf.depth;
     bool keys = false;
@@ -25,11 +25,14 @@ void traces_open(Traces *t, const Model *m, int documents, int tokens, bool affi
     t->trace = mem_alloc(all, sizeof *t->trace);
     if (mech->clusters) mech->clusters(m->attn, &t->C, &t->k);
     if (mech->groups) mech->groups(m->attn, &t->rounds, &keys), t->heads = m->conf.heads;
-    const size_t cells = (size_t)m->max_tokens * (size_t)t->C;
+    const size_t cells = (size_t)m->max_tokens * (size_t)t->C,
+                 reals = (size_t)m->max_tokens * (size_t)m->conf.d;
     if (t->C) t->clusters = no_choices(all * slots(t));
     if (t->rounds) t->groups = no_choices(all * places(t));
     if (keys) t->groups_key = no_choices(all * places(t));
-    if (t->C && affinities) t->affinities = mem_alloc(all * cells, sizeof *t->affinities);
+    if (t->C && more & TRACES_AFFINITIES)
+        t->affinities = mem_alloc(all * cells, sizeof *t->affinities);
+    if (more & TRACES_INPUTS) t->inputs = mem_alloc(all * reals, sizeof *t->inputs);
     for (size_t i = 0; i < all; i++) {
         const size_t document = i / (size_t)t->depth, block = i % (size_t)t->depth,
                      at = block * (size_t)documents + document;
@@ -39,13 +42,14 @@ void traces_open(Traces *t, const Model *m, int documents, int tokens, bool affi
         if (t->groups) trace->groups = t->groups + at * places(t);
         if (t->groups_key) trace->groups_key = t->groups_key + at * places(t);
         if (t->affinities) trace->affinities = t->affinities + i * cells;
+        if (t->inputs) trace->input = t->inputs + i * reals;
     }
 }
 
 void traces_close(Traces *t) {
     mem_free(t->trace);
     mem_free(t->clusters), mem_free(t->groups), mem_free(t->groups_key);
-    mem_free(t->affinities);
+    mem_free(t->affinities), mem_free(t->inputs);
     *t = (Traces){0};
 }
 

@@ -12,10 +12,12 @@ typedef struct Traces {
     int *clusters;                /* (depth,documents,C,k) */
     int *groups, *groups_key;     /* (depth,documents,heads,rounds,tokens) */
     real *affinities;             /* (documents,depth,max_tokens,C), where asked for */
+    real *inputs;                 /* (documents,depth,max_tokens,d), where asked for */
 } Traces;
 
-/* For documents of at most `tokens` tokens, cls counted. */
-void traces_open(Traces *t, const Model *m, int documents, int tokens, bool affinities);
+/* For documents of at most `tokens` tokens, cls counted; `more`: what is wanted beside choices. */
+enum { TRACES_AFFINITIES = 1, TRACES_INPUTS = 2 };
+void traces_open(Traces *t, const Model *m, int documents, int tokens, unsigned more);
 void traces_close(Traces *t);
 
 /* Fills in clusters.<block> I32 [B,C,k], groups.<block> and groups_key.<block> I32

@@ -45,9 +45,18 @@ static void count_class(Collector *c, const Batch *b, int i) {
     if (c->csv.f) write_row(c, b, i);
 }
 
+static void count_flops(Assessment *a, const Model *m, const Sample *s) {
+    for (int i = 0; i < m->task.per_example; i++) {
+        const int N = model_tokens(m, s->length[i]);
+        a->flops += m->mech->flops(m->attn, N);
+        a->exact += attn_full.flops(m->attn, N);
+    }
+}
+
 static void collect(void *ctx, const Batch *b) {
     Collector *c = ctx;
     for (int i = 0; i < b->n; i++) {
+        count_flops(c->a, &c->t->config.model, &b->samples[i]);
         const double length = loader_tokens(&c->t->loader, c->t->split, b->examples[i]);
         if (c->a->K) count_class(c, b, i);
         c->items[c->n++] = (Item){(int)length, b->answers[i], b->out.right[i]};
@@ -97,7 +106,7 @@ static void bin_lengths(Assessment *a, Item *items) {
 /* ---- the whole ---- */
 
 static bool run(Collector *c, Trained *t, Err *err) {
-    const Watch watch = {.batch = collect, .ctx = c};
+    const Watch watch = {.batch = collect, .ctx = c, .most = c->a->count};
     stop_on_signals();
     const bool done =
         evaluate(&c->a->score, &t->engine, &t->loader, t->split, "evaluating", &watch, err);
@@ -108,9 +117,10 @@ static bool run(Collector *c, Trained *t, Err *err) {
     return err_set(err, err->code, "%s: %s", t->from.path, err->text);
 }
 
-bool assess(Assessment *a, Trained *t, const char *predict, Err *err) {
+bool assess(Assessment *a, Trained *t, const char *predict, int limit, Err *err) {
     const size_t K = trained_guesses(t) ? 0 : (size_t)t->config.model.task.classes;
-    const size_t count = (size_t)t->loader.examples[t->split];
+    const int all = t->loader.examples[t->split];
+    const size_t count = (size_t)(limit && limit < all ? limit : all);
     *a = (Assessment){.count = (int)count, .K = (int)K};
     a->labels = mem_alloc(K, sizeof *a->labels);
     if (K && K <= ASSESS_MOST_CLASSES) a->confusion = mem_alloc(K * K, sizeof *a->confusion);
@@ -189,9 +199,10 @@ static void print_lengths(FILE *f, const Assessment *a) {
 }
 
 /* What training measured of the same weights, where that is known. */
-static const RunLine *measured(const Trained *t) {
+static const RunLine *measured(const Assessment *a, const Trained *t) {
     const int which = t->from.which[0] == 'l' ? RUN_LAST : RUN_BEST;
-    if (!t->from.run.dir[0] || t->kept || t->split != SPLIT_TEST || !trained_as_it_was(t))
+    if (!t->from.run.dir[0] || t->kept || t->split != SPLIT_TEST || !trained_as_it_was(t) ||
+        a->count < t->loader.examples[SPLIT_TEST])
         return NULL;
     const RunLine *l = &t->from.run.test[which];
     return t->from.run.tested[which] && l->step == t->from.update ? l : NULL;
@@ -230,7 +241,7 @@ void assess_print(FILE *f, const Assessment *a, const Trained *t) {
     fprintf(f, "\n%s accuracy of %s (update %lld): %s, %d examples\n", split_names[t->split],
             t->from.which, (long long)t->from.update, describe(score, sizeof score, &a->score, t),
             a->count);
-    const RunLine *l = measured(t);
+    const RunLine *l = measured(a, t);
     if (l) print_measured(f, a, t, l);
     if (a->K) print_commonest(f, a, t);
     if (a->bins) print_lengths(f, a);
@@ -268,6 +279,7 @@ void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
     cJSON_AddNumberToObject(o, "accuracy", a->score.accuracy);
     cJSON_AddNumberToObject(o, "loss", a->score.loss);
     if (trained_guesses(t)) cJSON_AddNumberToObject(o, "bits", a->score.loss / log(2));
+    cJSON_AddNumberToObject(o, "flops_share", a->flops / a->exact);
     if (a->K) cJSON_AddItemToObject(o, "labels", cJSON_CreateIntArray(a->labels, a->K));
     cJSON_AddItemToObject(o, "by_length", lengths_json(a));
     cJSON *rows = a->confusion ? cJSON_AddArrayToObject(o, "confusion") : NULL;

@@ -21,15 +21,17 @@ typedef struct Assessment {
     int *confusion; /* (K,K): row the label, column what was predicted; NULL: too many classes */
     LengthBin bin[ASSESS_BINS]; /* about equally many examples each, by rising length */
     int bins;                   /* 0: all examples have the same length */
+    double flops, exact;        /* of attention between its projections; of exact attention there */
 } Assessment;
 
-/* `predict`: a CSV file, written atomically, or NULL. A line an example, in the split's order:
+/* Of the split's first `limit` examples, 0: of all.
+ * `predict`: a CSV file, written atomically, or NULL. A line an example, in the split's order:
  *   index,label,predicted,p0,p1,...
  * index in the split, as viz_open counts (where val is held out of train.safetensors that is no
  * row of the file), classes, and the probability of each class (softmax of the logits).
  * EX_TEMPFAIL: a signal came; EX_SOFTWARE: weights or a loss are not finite; nothing was written of
  * either. EX_CANTCREAT, EX_IOERR, EX_USAGE: predict. On error nothing is to be freed. */
-bool assess(Assessment *a, Trained *t, const char *predict, Err *err);
+bool assess(Assessment *a, Trained *t, const char *predict, int limit, Err *err);
 void assess_free(Assessment *a);
 
 /* For people; and one JSON object with all of it. */

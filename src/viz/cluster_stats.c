@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "io/json_print.h"
+#include "train/approximate.h"
 #include "train/evaluate.h"
 #include "train/stop.h"
 #include "viz/viz.h"
@@ -94,11 +95,29 @@ static double cosine(const real *a, const real *b, int d) {
     return ab / sqrt(aa * bb);
 }
 
-static void add_cosines(LayerStats *l, const Trained *t, int layer) {
+static const Param *surrogates(const Trained *t, int layer) {
     char name[64];
-    const Model *m = &t->config.model;
     snprintf(name, sizeof name, "blocks.%d.attn.surrogate", layer);
-    const Param *p = params_find(&m->params, name);
+    return params_find(&t->config.model.params, name);
+}
+
+/* From where the seed had them begin; start NULL: that is not known. */
+static void add_moved(LayerStats *l, const Trained *t, const real *start) {
+    const Param *p = surrogates(t, l->layer);
+    double sum = 0;
+    l->moved = NAN;
+    if (!p || !start) return;
+    const int C = (int)p->shape[0], d = t->config.model.conf.d;
+    for (int i = 0; i < C; i++) {
+        const size_t at = p->at + (size_t)i * (size_t)d;
+        sum += acos(fmax(-1, fmin(1, cosine(t->w + at, start + at, d))));
+    }
+    l->moved = sum / C * 180 / acos(-1);
+}
+
+static void add_cosines(LayerStats *l, const Trained *t) {
+    const Model *m = &t->config.model;
+    const Param *p = surrogates(t, l->layer);
     l->cosine = l->cosine_most = NAN;
     const int C = p ? (int)p->shape[0] : 0, d = m->conf.d;
     if (C < 2) return;
@@ -173,7 +192,31 @@ static bool run(Collector *c, Trained *t, int limit, Err *err) {
     return err_set(err, err->code, "%s: %s", t->from.path, err->text);
 }
 
-bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
+/* Of the weights: what is known without any example. */
+static void add_weights(LayerStats *stats, const Trained *t) {
+    const Config *c = &t->config;
+    real *start = c->train.init[0] ? NULL : mem_alloc(c->model.params.total, sizeof *start);
+    if (start) params_init(&c->model.params, start, (uint64_t)c->train.seed);
+    for (int i = 0; i < cluster_stats_rows(t); i++) {
+        add_cosines(&stats[i], t);
+        add_moved(&stats[i], t, start);
+    }
+    mem_free(start);
+}
+
+static bool add_kept(LayerStats *stats, Trained *t, int limit, Err *err) {
+    Approximation a;
+    if (!approximate(&a, t, t, limit, err)) return false;
+    for (int i = 0; i < cluster_stats_rows(t); i++) {
+        const Nearness block = approximation_block(&a, stats[i].layer),
+                       *head = &a.near[stats[i].layer * a.heads + stats[i].head];
+        stats[i].kept = nearness_kept(stats[i].head < 0 ? &block : head);
+    }
+    approximation_free(&a);
+    return true;
+}
+
+bool cluster_stats(LayerStats *stats, Trained *t, int limit, bool kept, Err *err) {
     const Model *m = &t->config.model;
     const int rows = cluster_stats_rows(t);
     Collector c = {.t = t, .width = viz_width(t)};
@@ -181,14 +224,16 @@ bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err) {
     if (!clusters_traces(&c.traces, m, documents, t->from.path, err)) return false;
     c.sums = mem_alloc((size_t)rows, sizeof *c.sums);
     for (int i = 0; i < rows; i++) c.sums[i].least = INFINITY;
-    const bool ok = run(&c, t, limit, err);
+    bool ok = run(&c, t, limit, err);
     for (int i = 0; i < rows && ok; i++) {
         const int heads = rows / m->conf.depth, times = clusters_parts(&c.traces, -1) / heads;
         stats[i] = cluster_sums_means(&c.sums[i]);
         stats[i].documents /= times, stats[i].tokens /= times; /* each is in every round */
         stats[i].layer = i / heads, stats[i].head = m->mech->groups ? i % heads : -1;
-        add_cosines(&stats[i], t, stats[i].layer);
+        stats[i].kept = NAN;
     }
+    if (ok) add_weights(stats, t);
+    ok = ok && (!kept || add_kept(stats, t, limit, err));
     traces_close(&c.traces);
     mem_free(c.sums);
     return ok;
@@ -212,7 +257,9 @@ static void print_layer(FILE *f, const LayerStats *s) {
     print_figure(f, 9, s->entropy);
     print_figure(f, 11, s->cosine);
     print_figure(f, 9, s->cosine_most);
+    print_figure(f, 7, s->moved);
     print_figure(f, 13, s->compactness);
+    if (!isnan(s->kept)) print_figure(f, 9, 100 * s->kept);
     fputc('\n', f);
 }
 
@@ -225,8 +272,8 @@ void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t) {
             "       tokens of a cluster       tokens in clusters      entropy of    cosine of "
             "surrogates\n"
             "layer    mean  least   most  empty     none  several  %4.2f bits       mean  "
-            "largest  compactness\n",
-            bits);
+            "largest  moved  compactness%s\n",
+            bits, isnan(stats->kept) ? "" : "  kept, %");
     for (int i = 0; i < cluster_stats_rows(t); i++) print_layer(f, &stats[i]);
     fprintf(
         f,
@@ -236,6 +283,11 @@ void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t) {
         "%s, over that\n             of random sets of as many: 1 spread like chance, 0 all in "
         "one place\n",
         bits, viz_width(t) ? "in the plane" : "along the text");
+    fputs("moved        mean angle of a surrogate token from where it began, in degrees\n", f);
+    if (!isnan(stats->kept))
+        fputs("kept         the weight that exact attention has on the tokens that a token sees by "
+              "themselves\n",
+              f);
     if (stats->head >= 0)
         fputs("layer        and head: each has groups of its own; their figures are means over "
               "rounds, and over\n             queries and keys where these are grouped apart\n",
@@ -258,7 +310,9 @@ static cJSON *layer_json(const LayerStats *s) {
     cJSON_AddNumberToObject(o, "entropy_bits", s->entropy);
     cJSON_AddNumberToObject(o, "cosine", s->cosine);
     cJSON_AddNumberToObject(o, "cosine_largest", s->cosine_most);
+    cJSON_AddNumberToObject(o, "moved_degrees", s->moved);
     cJSON_AddNumberToObject(o, "compactness", s->compactness);
+    cJSON_AddNumberToObject(o, "kept", s->kept);
     return o;
 }
 

@@ -14,6 +14,11 @@
  *                pixels of the plane for pictures, in tokens along the text otherwise; the ratio
  *                has no unit. 1: spread like chance; 0: all in one place
  *
+ *   moved        angle between a surrogate token and where it began, in degrees: mean over
+ *                clusters. Of the weights; not known where they began with others (train.init)
+ *   kept         the weight that exact attention has, with the same queries and keys, on the
+ *                tokens that a token sees by themselves: mean over tokens (model/nearness.h)
+ *
  * The cls token, which has no place, counts in all but compactness. What has no value is NaN, null
  * in JSON. */
 #ifndef VIZ_CLUSTER_STATS_H
@@ -25,7 +30,8 @@
 typedef struct LayerStats {
     int layer, head; /* head -1: clusters are of all heads */
     double documents, tokens, clusters;
-    double size, least, most, empty, none, several, entropy, cosine, cosine_most, compactness;
+    double size, least, most, empty, none, several, entropy, cosine, cosine_most, compactness,
+        moved, kept;
 } LayerStats;
 
 /* Sums over documents, that the above are means of; `least` begins as INFINITY, all else as 0. */
@@ -47,7 +53,7 @@ int cluster_stats_rows(const Trained *t);
 /* Of the first `limit` examples of the split (0: of all); stats has these rows. The model was
  * opened with a batch of any size. EX_DATAERR: no clusters; EX_TEMPFAIL: a signal came;
  * EX_SOFTWARE: weights or a loss are not finite. */
-bool cluster_stats(LayerStats *stats, Trained *t, int limit, Err *err);
+bool cluster_stats(LayerStats *stats, Trained *t, int limit, bool kept, Err *err);
 
 void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t);
 void cluster_stats_print_json(FILE *f, const LayerStats *stats, const Trained *t);

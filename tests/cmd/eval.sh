@@ -48,6 +48,31 @@ rm "$tmp/data/train.safetensors"
 expect 0 '23 examples' "without the other splits" "${eval[@]}" "$tmp/run"
 make_data "$tmp/data" listops 40 9 23 60
 
+# ---- the first examples alone ----
+
+expect 0 'test accuracy .* 5 examples' "of the first examples" "${eval[@]}" "$tmp/run" --limit 5 --predict "$tmp/p.csv"
+check "which is not held against what training measured" test "$(grep -c 'as cast_train' "$tmp/out")" = 0
+check "and their predictions" test "$(wc -l <"$tmp/p.csv")" = 6
+expect 0 ' 23 examples' "more than there are" "${eval[@]}" "$tmp/run" --limit 500
+
+# ---- beside exact attention ----
+
+expect 0 '^ +all +[0-9.]+ % +[0-9.]+ %$' "how near it comes to exact attention" "${eval[@]}" "$tmp/run" --approximation
+check "head by head" test "$(grep -cE '^ +[01]\.[01] +[0-9.]+ % +[0-9.]+ %$' "$tmp/out")" = 4
+expect 0 '^ +all +0.00 % +-$' "exact attention itself, whose queries see all" \
+    "${eval[@]}" "$tmp/run" --approximation model.attention.type=full
+expect 0 '^ +1.1 +0.00 % +100.00 %$' "and a window over all" \
+    "${eval[@]}" "$tmp/run" --approximation model.attention.type=local model.attention.window=500
+expect 0 '^5 documents' "of the first examples" "${eval[@]}" "$tmp/run" --approximation --limit 5
+"${eval[@]}" "$tmp/run" --approximation --json --threads 1 model.attention.type=clustered >"$tmp/one" 2>&1
+"${eval[@]}" "$tmp/run" --approximation --json --threads 2 model.attention.type=clustered >"$tmp/two" 2>&1
+check "the same at two threads" cmp "$tmp/one" "$tmp/two"
+check "for programs" grep -q '"flops_share":' "$tmp/one"
+tr -d '\n\t' <"$tmp/one" >"$tmp/points"
+expect 0 '^clustered,,[0-9.]+,[0-9.]+' "which cast_report reads" \
+    "$bin/cast_report" "$tmp/points" --what points --format csv
+expect 64 'exclude each other' "predictions of no accuracy" "${eval[@]}" "$tmp/run" --approximation --predict "$tmp/p.csv"
+
 # ---- where it errs ----
 
 expect 0 '^by length' "accuracy by length" "${eval[@]}" "$tmp/run"

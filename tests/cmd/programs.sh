@@ -149,6 +149,10 @@ expect 0 '"samples_per_s":.*"tokens_per_s":.*"gflops":.*"peak_gflops":.*"peak_rs
     "$bin/cast_bench" "$tmp/tiny.json" --json --seconds 0.01 --threads 1
 expect 0 'full +64' "a row a mechanism" \
     "$bin/cast_bench" "$tmp/tiny.json" --mechanisms cast,full --seconds 0.01 --threads 1
+expect 0 '^  full +64 +100.00 % +0.00 % +-$' "beside exact attention, a row a mechanism" \
+    "$bin/cast_bench" "$tmp/tiny.json" --mechanisms local,full --approximation --threads 1
+check "with the weight that is kept" grep -qE '^  local +64 +[0-9.]+ % +0.00 % +100.00 %$' "$tmp/out"
+expect 0 '"error":.*"config":' "as JSON" "$bin/cast_bench" "$tmp/tiny.json" --approximation --json --threads 1
 four=("$bin/cast_bench" "$tmp/tiny.json" --seconds 0.01 --threads 1 model.attention.clusters=four)
 expect 78 "failed, as said above" "a key that is wrong for one mechanism" "${four[@]}" --mechanisms cast
 expect 0 'full +64 +[0-9]' "is not given to another" "${four[@]}" --mechanisms cast,full

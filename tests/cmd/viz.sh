@@ -108,11 +108,19 @@ check "sizes" test "$(field most)" = "205 205"
 check "the same at two threads" cmp "$tmp/json" "$tmp/two"
 "${viz[@]}" "$tmp/paths" --stats --json --limit 2 model.attention.cluster_size=1024 \
     model.attention.mechanism=topk >"$tmp/json" 2>&1
+check "whose surrogate tokens moved" test "$(field moved_degrees | tr ' ' '\n' | awk '$1 > 0 && $1 < 90' | wc -l)" = 2
 check "of the first two, clusters of all tokens" test "$(field documents), $(field several), $(field size)" = "2 2, 1 1, 1024 1024"
 check "which are spread like all" test "$(field compactness)" = "1 1"
 expect 0 'compactness .*in the plane' "a table for people" "${viz[@]}" "$tmp/paths" --stats
 expect 0 '^ +1 .* -$' "what has no value" "${viz[@]}" "$tmp/paths" --stats --limit 1 model.attention.cluster_size=1
 check "is a dash" test "$(grep -c nan "$tmp/out")" = 0
+check "without what takes long" test "$(grep -c kept "$tmp/out")" = 0
+expect 0 '^ +1 .* [0-9.]+$' "the weight that is kept" "${viz[@]}" "$tmp/paths" --stats --kept --limit 2
+check "in words" grep -q '^kept ' "$tmp/out"
+"${viz[@]}" "$tmp/paths" --stats --kept --json --limit 2 model.attention.cluster_size=1024 \
+    model.attention.mechanism=topk >"$tmp/json" 2>&1
+check "all of it where a cluster has all tokens" test "$(field kept | awk '{ printf "%.4f %.4f", $1, $2 }')" = "1.0000 1.0000"
+expect 64 'of --stats' "of an example" "${viz[@]}" "$tmp/paths" --index 0 --kept
 expect 0 'along the text' "texts too" "${viz[@]}" "$tmp/pairs" --stats --split val
 
 expect 0 '^  1\.1 .*%' "figures of each head" "${viz[@]}" "$tmp/paths" --stats $type=smyrf

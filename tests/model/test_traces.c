@@ -45,7 +45,7 @@ static void check_groups(const char *name, bool keys, int per) {
     StTensor t[3 * DEPTH];
     char names[3 * DEPTH][96];
     Traces traces;
-    traces_open(&traces, &model_of, EXAMPLES * per, TOKENS, false);
+    traces_open(&traces, &model_of, EXAMPLES * per, TOKENS, 0);
     for (int i = 0; i < EXAMPLES * per * DEPTH; i++) {
         AttnTrace *trace = &traces.trace[i];
         assert_null(trace->clusters);
@@ -89,7 +89,7 @@ static void clusters_of_all_heads(void **state) {
     StTensor t[3 * DEPTH];
     char names[3 * DEPTH][96];
     Traces traces;
-    traces_open(&traces, &model_of, 2, TOKENS, true);
+    traces_open(&traces, &model_of, 2, TOKENS, TRACES_AFFINITIES);
     for (int i = 0; i < 2 * DEPTH; i++) traces.trace[i].clusters[CLUSTERS * SLOTS - 1] = i;
     for (int i = 0; i + 1 < 2 * DEPTH; i++)
         assert_ptr_equal(traces.trace[i + 1].affinities, traces.trace[i].affinities + 9 * CLUSTERS);
@@ -108,7 +108,7 @@ static void nothing_to_tell(void **state) {
     const AttnMech m = {0};
     const Model model_of = model(&m, 1);
     Traces traces;
-    traces_open(&traces, &model_of, 2, TOKENS, true);
+    traces_open(&traces, &model_of, 2, TOKENS, TRACES_AFFINITIES);
     assert_non_null(traces.trace);
     assert_null(traces.trace[0].clusters);
     assert_null(traces.trace[0].affinities);
