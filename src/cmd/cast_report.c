@@ -8,13 +8,21 @@
 #include "report/curve_plot.h"
 #include "report/page.h"
 #include "report/papers.h"
+#include "report/points.h"
 #include "report/results.h"
 #include "report/scaling.h"
 #include "train/stop.h"
 
 #define TRY_HELP "; 'cast_report --help' says more"
 
-typedef enum What { WHAT_LOSS, WHAT_ACCURACY, WHAT_CLUSTERS, WHAT_LENGTH, WHAT_GROWTH } What;
+typedef enum What {
+    WHAT_LOSS,
+    WHAT_ACCURACY,
+    WHAT_CLUSTERS,
+    WHAT_LENGTH,
+    WHAT_GROWTH,
+    WHAT_POINTS
+} What;
 
 typedef struct Options {
     int format, what, axis, band; /* -1: not said */
@@ -24,7 +32,8 @@ typedef struct Options {
 } Options;
 
 static const char *const formats[] = {"md", "latex", "csv", NULL};
-static const char *const whats[] = {"loss", "accuracy", "clusters", "length", "growth", NULL};
+static const char *const whats[] = {"loss",   "accuracy", "clusters", "length",
+                                    "growth", "points",   NULL};
 static const char *const axes[] = {"steps", "time", "tokens", NULL};
 static const char *const bands[] = {"range", "sd", NULL};
 
@@ -53,7 +62,8 @@ static const Option options[] = {
      "a plot instead of the table, drawn by gnuplot (Debian: gnuplot-nox)", .take = take_plot},
     {"what", OPTION_WORD, AT(what), "W",
      "of what: loss, accuracy (training as lines, validation as points), clusters (test accuracy "
-     "over their number) or of BENCH length (speed and memory) or growth (their exponents) [loss]",
+     "over their number); of BENCH length (speed and memory) or growth (their exponents); of ROWS "
+     "points (what attentions come to at what cost) [loss]",
      .words = whats},
     {"x", OPTION_WORD, AT(axis), "AXIS", "loss and accuracy over steps, time or tokens [steps]",
      .words = axes},
@@ -74,12 +84,14 @@ static const Program program = {
     "AXIS]\n"
     "       cast_report RUN... --html FILE\n"
     "       cast_report BENCH... --what length [--plot FILE.svg|FILE.png]\n"
-    "       cast_report BENCH... --what growth\n\n"
+    "       cast_report BENCH... --what growth\n"
+    "       cast_report ROWS... --what points [--plot FILE.svg|FILE.png]\n\n"
     "Reports on training runs. RUN is a run's directory, or a directory of them, one level or two. "
     "Runs that differ in nothing but their seed are one row, or one line with a band; columns are "
     "the config's keys that differ. What is no run, or cannot be read, is told and left out. BENCH "
     "is a file that 'cast_bench CONFIG --lengths N,M --mechanisms A,B --json' printed, or a CSV "
-    "with its names.\n",
+    "with its names; ROWS one with an object a line as 'cast_eval RUN --json' has it, 'cast_eval "
+    "RUN --approximation --json' or 'cast_bench CONFIG --approximation --json'.\n",
     options,
     "A table is printed as well as a plot or page where --format, or --papers beside --plot, asks "
     "for it.\n",
@@ -87,11 +99,11 @@ static const Program program = {
 };
 
 /* What was asked for must be of use. */
-/* Whether the files are of cast_bench, and no runs. */
-static bool of_bench(const Options *o) { return o->what == WHAT_LENGTH || o->what == WHAT_GROWTH; }
+/* Whether they are files of rows, and no runs. */
+static bool of_rows(const Options *o) { return o->what >= (int)WHAT_LENGTH; }
 
 static bool check(const Options *o, Err *err) {
-    const bool length = of_bench(o);
+    const bool rows = of_rows(o);
     if (o->compare && (o->papers || o->each || o->plot || o->html || o->what >= 0))
         return err_set(err, EX_USAGE,
                        "--compare takes no --papers, --each, --plot, --html or --what" TRY_HELP);
@@ -99,16 +111,17 @@ static bool check(const Options *o, Err *err) {
         return err_set(err, EX_USAGE, "--compare is of two RUNs, got %d" TRY_HELP, o->line.nwords);
     if (o->papers && o->each)
         return err_set(err, EX_USAGE, "--papers shows means over seeds: not with --each" TRY_HELP);
-    if (length && (o->html || o->papers || o->each))
-        return err_set(err, EX_USAGE, "--what length takes no --html, --papers or --each" TRY_HELP);
+    if (rows && (o->html || o->papers || o->each))
+        return err_set(err, EX_USAGE, "--what %s takes no --html, --papers or --each" TRY_HELP,
+                       whats[o->what]);
     if (o->what == WHAT_GROWTH && o->plot)
         return err_set(err, EX_USAGE,
                        "--what growth is a table; --what length has a plot" TRY_HELP);
-    if (!o->plot && (o->keep || (o->what >= 0 && !length)))
+    if (!o->plot && (o->keep || (o->what >= 0 && !rows)))
         return err_set(err, EX_USAGE, "%s is of --plot FILE" TRY_HELP,
                        o->keep ? "--keep" : "--what");
-    const bool band = o->html || (o->plot && !length),
-               axis = o->html || (o->plot && !length && o->what != WHAT_CLUSTERS);
+    const bool band = o->html || (o->plot && !rows),
+               axis = o->html || (o->plot && !rows && o->what != WHAT_CLUSTERS);
     if (o->axis >= 0 && !axis)
         return err_set(err, EX_USAGE,
                        "--x is of --html and of plots of loss and accuracy" TRY_HELP);
@@ -216,9 +229,29 @@ static bool report_lengths(const Options *o, Err *err) {
     return ok;
 }
 
+static bool report_points(const Options *o, Err *err) {
+    Points s;
+    Table t;
+    Plot p;
+    bool ok = true;
+    if (!points_read(&s, o->line.words, o->line.nwords, err)) return false;
+    if (wants_table(o)) {
+        points_table(&t, &s);
+        table_write(&t, (TableFormat)or_first(o->format), stdout);
+        table_free(&t);
+    }
+    if (o->plot && (ok = points_plot(&p, &s, err))) {
+        ok = plot_write(&p, o->plot, o->keep, err);
+        plot_free(&p);
+    }
+    points_free(&s);
+    return ok;
+}
+
 static bool report_as_asked(const Options *o, Err *err) {
     if (o->compare) return compare_runs(o, err);
-    return (of_bench(o) ? report_lengths : report_runs)(o, err);
+    if (o->what == WHAT_POINTS) return report_points(o, err);
+    return (of_rows(o) ? report_lengths : report_runs)(o, err);
 }
 
 int main(int argc, char **argv) {

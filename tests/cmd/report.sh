@@ -144,6 +144,30 @@ expect 64 'x is of --html and of plots of loss' "an axis over clusters" "$report
 expect 64 'keep is of --plot' "a script of no plot" "$report" "$tmp/sweep" --what length --keep
 expect 64 'band is of' "a band over lengths" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --what length --band sd
 
+# ---- points ----
+
+point() { # point MECHANISM KEY VALUE REST
+    printf '{"config": {"model": {"attention": {"type": "%s", "%s": %s, "top_k": 32}}}, %s}\n' "$@"
+}
+{
+    point clustered clusters 50 '"flops_share": 0.5, "error": 0.125, "kept": null'
+    point local window 8 '"flops_share": 0.25, "error": 0.5, "kept": 0.75'
+    point clustered clusters 25 '"flops_share": 0.25, "error": 0.25, "kept": null'
+} >"$tmp/points"
+expect 0 '^clustered,clusters 25,25,25,' "what attentions come to at what cost" \
+    "$report" "$tmp/points" --what points --format csv
+check "by mechanism and cost, with the keys that differ" \
+    test "$(cut -d, -f1,2 "$tmp/out" | tail -n 3 | paste -sd/)" = 'clustered,clusters 25/clustered,clusters 50/local,'
+check "a plot of two panels" with "$tmp/points" --what points --plot "$tmp/points.svg" --keep
+check "over cost" grep -qE '^NaN 25 50 75 NaN NaN NaN$' <(sed 's/^ //' "$tmp/points.svg.gnuplot")
+echo '{"mechanism": "full", "seconds": 0.5, "accuracy": 0.5, "count": 2500, "seeds": 3}' >"$tmp/points"
+expect 0 '^full,,500,50,1,3' "accuracy with its standard error" "$report" "$tmp/points" --what points --format csv
+echo '{"mechanism": "full", "accuracy": 0.5}' >"$tmp/points"
+expect 64 "nothing to draw" "a plot over no cost" "$report" "$tmp/points" --what points --plot "$tmp/x.svg"
+printf '{"mechanism": "full", "error": 0.5}\n{"mechanism": "full"}\n' >"$tmp/points"
+expect 65 'points: line 2: is no row' "a line that is none" "$report" "$tmp/points" --what points
+expect 66 'is a directory' "a run as rows" "$report" "$tmp/sweep" --what points
+
 # ---- lengths ----
 
 cat >"$tmp/bench.jsonl" <<'END'

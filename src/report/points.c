@@ -1,0 +1,229 @@
+#include "report/points.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/mem.h"
+#include "io/json.h"
+#include "io/json_print.h"
+#include "io/lines.h"
+#include "io/text.h"
+
+static const struct {
+    const char *key, *title, *column; /* in a row; for people; in CSV */
+    double scale;
+    int digits;
+} values[POINT_VALUES] = {
+    {"seconds", "ms a sample", "milliseconds", 1e3, SIGNIFICANT + 3},
+    {"flops_share", "of exact FLOPs, %", "flops_percent", 100, SIGNIFICANT + 3},
+    {"error", "error, %", "error_percent", 100, SIGNIFICANT + 3},
+    {"kept", "kept, %", "kept_percent", 100, 1},
+    {"accuracy", "accuracy, %", "accuracy_percent", 100, 2},
+    {"accuracy_error", "standard error", "standard_error", 100, 2},
+    {"seeds", "seeds", "seeds", 1, 0},
+};
+
+/* ---- reading ---- */
+
+static int line_of(const Points *s, const char *mechanism) {
+    int next = 0;
+    for (int i = 0; i < s->n; i++) {
+        if (!strcmp(s->point[i].mechanism, mechanism)) return s->point[i].line;
+        if (s->point[i].line >= next) next = s->point[i].line + 1;
+    }
+    return next;
+}
+
+static double number(const cJSON *o, const char *key) {
+    const cJSON *x = cJSON_GetObjectItemCaseSensitive(o, key);
+    return cJSON_IsNumber(x) ? x->valuedouble : NAN;
+}
+
+/* The standard error of a share of so many examples, where none is said. */
+static void add_standard_error(Point *p, const cJSON *o) {
+    const double share = p->value[POINT_ACCURACY], count = number(o, "count");
+    if (isnan(p->value[POINT_ACCURACY_ERROR]) && count > 0)
+        p->value[POINT_ACCURACY_ERROR] = sqrt(share * (1 - share) / count);
+}
+
+/* What it comes to; false: nothing. */
+static bool read_point(Point *p, const cJSON *o) {
+    const char *mechanism = json_string(o, "mechanism");
+    *p = (Point){.attention = json_at(o, "config.model.attention")};
+    p->mechanism = mechanism ? mechanism : json_string(p->attention, "type");
+    for (int i = 0; i < POINT_VALUES; i++) p->value[i] = number(o, values[i].key);
+    add_standard_error(p, o);
+    return p->mechanism && !(isnan(p->value[POINT_ERROR]) && isnan(p->value[POINT_ACCURACY]));
+}
+
+static bool read_line(Points *s, const Lines *l, Err *err) {
+    Err inner;
+    Point p;
+    cJSON *o = json_parse(l->text.at, l->text.size, LINE_MOST, JSON_MAX_DEPTH, l->path, &inner);
+    if (!o) return err_set(err, EX_DATAERR, "%s: line %d: %s", l->path, l->line, inner.text);
+    s->json = mem_grow(s->json, (size_t)s->n + 1, sizeof *s->json);
+    s->point = mem_grow(s->point, (size_t)s->n + 1, sizeof *s->point);
+    s->json[s->n] = o;
+    const bool ok = read_point(&p, o);
+    if (ok) p.line = line_of(s, p.mechanism);
+    s->point[s->n++] = p;
+    return ok || err_set(err, EX_DATAERR,
+                         "%s: line %d: is no row of a comparison: it names no mechanism, or has "
+                         "neither 'error' nor 'accuracy'",
+                         l->path, l->line);
+}
+
+static bool read_file(Points *s, const char *path, Err *err) {
+    Lines l;
+    bool ok = true;
+    if (file_is_dir(path))
+        return err_set(err, EX_NOINPUT,
+                       "%s: is a directory; for --what points a file of rows was expected, as "
+                       "'cast_eval RUN ... --json' prints them",
+                       path);
+    if (!lines_open(&l, path, err)) return false;
+    while (ok && (ok = lines_next(&l, err)) && l.text.at)
+        if (l.text.size) ok = read_line(s, &l, err);
+    lines_close(&l);
+    return ok;
+}
+
+/* ---- settings ---- */
+
+static bool same(const cJSON *a, const cJSON *b) { return a && b && cJSON_Compare(a, b, true); }
+
+/* Whether another row of the mechanism has another value of the key. */
+static bool differs(const Points *s, const Point *p, const cJSON *key) {
+    for (int i = 0; i < s->n; i++)
+        if (s->point[i].line == p->line && s->point[i].attention &&
+            !same(key, cJSON_GetObjectItemCaseSensitive(s->point[i].attention, key->string)))
+            return true;
+    return false;
+}
+
+static char *setting_of(const Points *s, const Point *p) {
+    char list[256] = "";
+    for (const cJSON *k = p->attention ? p->attention->child : NULL; k; k = k->next) {
+        if (!differs(s, p, k)) continue;
+        char *text = json_text(k);
+        format_add(list, sizeof list, "%s%s %s", list[0] ? ", " : "", k->string, text);
+        mem_free(text);
+    }
+    return mem_strdup(list);
+}
+
+/* ---- the whole ---- */
+
+static double cost(const Point *p) {
+    const double seconds = p->value[POINT_SECONDS];
+    return isnan(seconds) ? p->value[POINT_FLOPS] : seconds;
+}
+
+static int by_cost(const void *x, const void *y) {
+    const Point *a = x, *b = y;
+    if (a->line != b->line) return a->line - b->line;
+    return (cost(a) > cost(b)) - (cost(a) < cost(b));
+}
+
+bool points_read(Points *s, char *const *paths, int n, Err *err) {
+    bool ok = true;
+    *s = (Points){0};
+    for (int i = 0; ok && i < n; i++) ok = read_file(s, paths[i], err);
+    if (ok && s->n == 0) ok = err_set(err, EX_NOINPUT, "%s: has no row", paths[0]);
+    for (int i = 0; ok && i < s->n; i++) {
+        s->point[i].setting = setting_of(s, &s->point[i]);
+        for (int k = 0; k < POINT_VALUES; k++) s->has[k] |= !isnan(s->point[i].value[k]);
+    }
+    if (ok) qsort(s->point, (size_t)s->n, sizeof *s->point, by_cost);
+    if (!ok) points_free(s);
+    return ok;
+}
+
+void points_free(Points *s) {
+    for (int i = 0; i < s->n; i++) {
+        mem_free(s->point[i].setting);
+        cJSON_Delete(s->json[i]);
+    }
+    mem_free(s->point);
+    mem_free(s->json);
+    *s = (Points){0};
+}
+
+void points_table(Table *t, const Points *s) {
+    *t = (Table){0};
+    table_column(t, "attention", "mechanism", COLUMN_TEXT, 0);
+    table_column(t, "setting", "setting", COLUMN_TEXT, 0);
+    for (int k = 0; k < POINT_VALUES; k++)
+        if (s->has[k])
+            table_column(t, values[k].title, values[k].column, COLUMN_NUMBER, values[k].digits);
+    for (int i = 0; i < s->n; i++) {
+        Cell *c = table_row(t);
+        cell_text(c++, s->point[i].mechanism);
+        cell_text(c++, s->point[i].setting);
+        for (int k = 0; k < POINT_VALUES; k++)
+            if (s->has[k]) (c++)->mean = values[k].scale * s->point[i].value[k];
+    }
+}
+
+/* ---- the plot: a panel for each of what they come to ---- */
+
+static bool starts_line(const Points *s, int i) {
+    return i == 0 || s->point[i].line != s->point[i - 1].line;
+}
+
+static void print_number(FILE *f, double x) {
+    if (isnan(x))
+        fputs(" NaN", f);
+    else
+        fprintf(f, " %.10g", x);
+}
+
+static void print_data(FILE *f, const Points *s) {
+    for (int i = 0; i < s->n; i++) {
+        if (starts_line(s, i)) fprintf(f, "%s$line%d << END\n", i ? "END\n" : "", s->point[i].line);
+        for (int k = 0; k < POINT_VALUES; k++)
+            print_number(f, values[k].scale * s->point[i].value[k]);
+        fputc('\n', f);
+    }
+    fputs("END\n", f);
+}
+
+/* Colours come again: marks tell them apart then. */
+static void print_panel(FILE *f, const Points *s, int x, int y) {
+    static const int marks[] = {7, 5, 9, 11, 13, 4, 6, 8};
+    const bool bars = y == POINT_ACCURACY && s->has[POINT_ACCURACY_ERROR];
+    fprintf(f, "%s logscale y\nset ylabel '%s'\nplot ", y == POINT_ERROR ? "set" : "unset",
+            values[y].title);
+    for (int i = 0; i < s->n; i++) {
+        const int line = s->point[i].line;
+        if (!starts_line(s, i)) continue;
+        fprintf(f, "%s$line%d using %d:%d", i ? ", \\\n     " : "", line, x + 1, y + 1);
+        if (bars) fprintf(f, ":%d", POINT_ACCURACY_ERROR + 1);
+        fprintf(f, " with %s pt %d ps 0.8 lw 1.5 dt %d lc rgb '%s' title ",
+                bars ? "yerrorlines" : "linespoints", marks[line % 8], line / 8 + 1,
+                plot_colour(line));
+        text_gnuplot(f, s->point[i].mechanism);
+    }
+    fputc('\n', f);
+}
+
+bool points_plot(Plot *p, const Points *s, Err *err) {
+    static const PointValue drawn[] = {POINT_ERROR, POINT_KEPT, POINT_ACCURACY};
+    const int x = s->has[POINT_SECONDS] ? POINT_SECONDS : POINT_FLOPS;
+    int panels = 0;
+    for (int i = 0; i < 3; i++) panels += s->has[drawn[i]];
+    if (!s->has[x])
+        return err_set(err, EX_USAGE,
+                       "--plot: rows have neither 'seconds' nor 'flops_share': there is nothing to "
+                       "draw them over");
+    plot_open(p, panels > 1 ? 1100 : 700, 500);
+    print_data(p->f, s);
+    fprintf(p->f, "set logscale x\nset xlabel '%s'\n", values[x].title);
+    if (panels > 1) fprintf(p->f, "set multiplot layout 1,%d\n", panels);
+    for (int i = 0; i < 3; i++)
+        if (s->has[drawn[i]]) print_panel(p->f, s, x, (int)drawn[i]);
+    if (panels > 1) fputs("unset multiplot\n", p->f);
+    return true;
+}

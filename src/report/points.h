@@ -1,0 +1,52 @@
+/* What attentions come to at what cost: rows of JSON, an object a line, as these print them in one
+ * line each
+ *   cast_bench CONFIG --approximation --json, cast_eval RUN ... --approximation --json,
+ *   cast_eval RUN ... --json
+ * or others with the same names: `mechanism`, unless config.model.attention.type says it; where to
+ * find it, `seconds` of a sample or `flops_share` of exact attention's; what it comes to, `error`,
+ * `kept` or `accuracy` (with its standard error `accuracy_error`, or `count` of examples), as
+ * shares; and `seeds`. A row's setting is what tells it from others of its mechanism: the keys of
+ * config.model.attention that differ between them. */
+#ifndef REPORT_POINTS_H
+#define REPORT_POINTS_H
+
+#include <cjson/cJSON.h>
+
+#include "report/plot.h"
+#include "report/table.h"
+
+typedef enum PointValue {
+    POINT_SECONDS, /* of a sample; what follows is in per cent */
+    POINT_FLOPS,
+    POINT_ERROR,
+    POINT_KEPT,
+    POINT_ACCURACY,
+    POINT_ACCURACY_ERROR,
+    POINT_SEEDS, /* their number */
+    POINT_VALUES
+} PointValue;
+
+typedef struct Point {
+    const char *mechanism;
+    const cJSON *attention;     /* its keys; NULL: not said */
+    char *setting;              /* "clusters 25, rounds 1" */
+    int line;                   /* 0, 1, ... : which mechanism, in the order of their first rows */
+    double value[POINT_VALUES]; /* NaN: not said */
+} Point;
+
+typedef struct Points {
+    cJSON **json; /* (n) what rows were read from */
+    Point *point; /* (n) by line, then cost */
+    int n;
+    bool has[POINT_VALUES]; /* any of them */
+} Points;
+
+/* EX_NOINPUT, or EX_DATAERR with the line. */
+bool points_read(Points *s, char *const *paths, int n, Err *err);
+void points_free(Points *s);
+
+void points_table(Table *t, const Points *s);
+/* EX_USAGE: nothing to draw: no cost, or nothing that it comes to. */
+bool points_plot(Plot *p, const Points *s, Err *err);
+
+#endif
