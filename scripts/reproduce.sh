@@ -9,6 +9,14 @@
 #   reproduce.sh efficiency [SECONDS]
 #                                    speed and memory of every mechanism at Text's shapes over length, and of CAST at
 #                                    fixed numbers and at fixed sizes of clusters, so many seconds a row [3]
+#   reproduce.sh approximation [SHARE]
+#                                    how near attentions come to exact attention, over their budget: on random numbers,
+#                                    and with weights that were trained with full attention on Text and Image
+#   reproduce.sh swap [SHARE]        accuracy of these weights with other attentions in place of full
+#   reproduce.sh budget [SHARE]      Image and Text, a quarter of an hour's updates of every attention
+#   reproduce.sh directions [SHARE]  Image: CAST learned and frozen, lsh, smyrf and clustered in clusters of 64 tokens,
+#                                    three seeds, 5 epochs; how surrogate tokens move
+#                                    SHARE: of the updates and examples [1], in a directory of its own
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -63,7 +71,14 @@ efficiency() {
     done
 }
 
+. scripts/comparisons.sh
+
 case $#,${1-} in
+    [12],approximation | [12],swap | [12],budget | [12],directions)
+        share=${2:-1}
+        suffix=${2:+-$2}
+        "$1"
+        ;;
     [12],efficiency)
         seconds=${2:-3}
         efficiency

@@ -7,6 +7,7 @@
 #   results.sh keep DIR      keeps of the runs in DIR what reports read, in results/metrics/
 #   results.sh losses DIR N  of each run in DIR: mean training loss of the first N lines, and of the last N
 #   results.sh validations DIR  accuracies in validation of the runs in DIR, side by side
+#   results.sh moved FILE    surrogate tokens over updates, layer by layer, from lines of cast_viz --stats --json
 #   results.sh windows N FILE FILE...
 #                            loss curves with a line an update: means of every N updates; of the second file on, the
 #                            difference to the first, and the largest of any update in it
@@ -97,6 +98,40 @@ validations() { # DIR
         }' "${runs[@]/%//metrics.jsonl}"
 }
 
+moved() { # FILE
+    awk '
+        function value(text, key) {
+            if (!match(text, "\"" key "\": *[0-9.e+-]+")) return "-"
+            text = substr(text, RSTART, RLENGTH)
+            sub(/.*: */, "", text)
+            return sprintf("%.2f", text)
+        }
+        {
+            layers = split($0, layer, "\"documents\":") - 1
+            row = sprintf("| %d |", value(layer[1], "step"))
+            for (i = 2; i <= layers + 1; i++)
+                row = row sprintf(" %s | %s | %s | %s |", value(layer[i], "moved_degrees"),
+                    value(layer[i], "cosine"), value(layer[i], "cosine_largest"), value(layer[i], "entropy_bits"))
+            rows[++n] = row
+            step[n] = value(layer[1], "step") + 0
+        }
+        END {
+            head = "| updates |"
+            rule = "| ---: |"
+            for (i = 0; i < layers; i++) {
+                head = head sprintf(" layer %d: moved, degrees | cosine | largest | entropy, bits |", i)
+                rule = rule " ---: | ---: | ---: | ---: |"
+            }
+            print head "\n" rule
+            for (done = 0; done < n; done++) {
+                least = 0
+                for (i = 1; i <= n; i++) if (rows[i] != "" && (!least || step[i] < step[least])) least = i
+                print rows[least]
+                rows[least] = ""
+            }
+        }' "$1"
+}
+
 curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: every second against the one before it
     awk -v pairs="$1" -v n="$2" '
         # The sum of the losses of n updates, or 0 where not all are there.
@@ -163,6 +198,7 @@ case $#,${1-} in
     2,keep) keep "$2" ;;
     3,losses) losses "$2" "$3" ;;
     2,validations) validations "$2" ;;
+    2,moved) moved "$2" ;;
     [4-9],windows | [1-9][0-9],windows) curves 0 "${@:2}" ;;
     [468],pairs | [1-9][02468],pairs) curves 1 "${@:2}" ;;
     *) sed -n '/^#   /s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
