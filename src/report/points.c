@@ -190,16 +190,25 @@ static void print_data(FILE *f, const Points *s) {
     fputs("END\n", f);
 }
 
+/* Whether a mechanism's line, which row i starts, has any such value. */
+static bool has_value(const Points *s, int i, int y) {
+    const int line = s->point[i].line;
+    for (; i < s->n && s->point[i].line == line; i++)
+        if (!isnan(s->point[i].value[y])) return true;
+    return false;
+}
+
 /* Colours come again: marks tell them apart then. */
 static void print_panel(FILE *f, const Points *s, int x, int y) {
     static const int marks[] = {7, 5, 9, 11, 13, 4, 6, 8};
+    int drawn = 0;
     const bool bars = y == POINT_ACCURACY && s->has[POINT_ACCURACY_ERROR];
     fprintf(f, "%s logscale y\nset ylabel '%s'\nplot ", y == POINT_ERROR ? "set" : "unset",
             values[y].title);
     for (int i = 0; i < s->n; i++) {
         const int line = s->point[i].line;
-        if (!starts_line(s, i)) continue;
-        fprintf(f, "%s$line%d using %d:%d", i ? ", \\\n     " : "", line, x + 1, y + 1);
+        if (!starts_line(s, i) || !has_value(s, i, y)) continue;
+        fprintf(f, "%s$line%d using %d:%d", drawn++ ? ", \\\n     " : "", line, x + 1, y + 1);
         if (bars) fprintf(f, ":%d", POINT_ACCURACY_ERROR + 1);
         fprintf(f, " with %s pt %d ps 0.8 lw 1.5 dt %d lc rgb '%s' title ",
                 bars ? "yerrorlines" : "linespoints", marks[line % 8], line / 8 + 1,
@@ -220,7 +229,7 @@ bool points_plot(Plot *p, const Points *s, Err *err) {
                        "draw them over");
     plot_open(p, panels > 1 ? 1100 : 700, 500);
     print_data(p->f, s);
-    fprintf(p->f, "set logscale x\nset xlabel '%s'\n", values[x].title);
+    fprintf(p->f, "set logscale x\nset format y '%%g'\nset xlabel '%s'\n", values[x].title);
     if (panels > 1) fprintf(p->f, "set multiplot layout 1,%d\n", panels);
     for (int i = 0; i < 3; i++)
         if (s->has[drawn[i]]) print_panel(p->f, s, x, (int)drawn[i]);
