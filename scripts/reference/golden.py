@@ -90,6 +90,12 @@ def write(golden: Case, folder: Path) -> None:
     save_file(expected, folder / "expected.safetensors", metadata)
 
 
+def is_near(x: Tensor, y: Tensor) -> bool:
+    """By the largest element, as parity.py has it: AdamW makes whole steps of gradients that are zero
+    but for rounding, which is another on another processor."""
+    return bool((x - y).abs().max() <= 1e-9 * y.abs().max() + 1e-12)
+
+
 def check(folder: Path) -> bool:
     config = configuration.load(folder / "config.json")
     weights, batch = (load_file(folder / f"{name}.safetensors") for name in ("weights", "batch"))
@@ -98,8 +104,7 @@ def check(folder: Path) -> bool:
     stored = load_file(folder / "expected.safetensors")
     expected = expected_of(config, weights, batch, updates)
     return stored.keys() == expected.keys() and all(
-        torch.allclose(stored[n].double(), w.double(), rtol=1e-9, atol=1e-12)
-        for n, w in expected.items()
+        is_near(stored[n].double(), w.double()) for n, w in expected.items()
     )
 
 

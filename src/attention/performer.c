@@ -85,10 +85,12 @@ static void open_head(const void *ctx, int head, Arena scratch) {
     const State *o = ctx;
     const int d = o->s->shape.d, e = o->s->shape.e, N = o->N, m = o->m;
     const real up = (real)pow(e, 0.25), down = (real)(-0.5 / sqrt(e));
-    const real *from = attn_own(o->call, 0) + (size_t)head * (size_t)(m * e);
+    const real *from = attn_own(o->call, 0) + (size_t)head * (size_t)m * (size_t)e;
     real *bias = o->bias[0] + (size_t)head * padded(N);
-    for (int f = 0; f < m; f++)
-        for (int i = 0; i < e; i++) o->w[f * d + head * e + i] = up * from[f * e + i];
+    for (int f = 0; f < m; f++) {
+        real *w = o->w + (size_t)f * (size_t)d + head * e;
+        for (int i = 0; i < e; i++) w[i] = up * from[(size_t)f * (size_t)e + (size_t)i];
+    }
     for (int n = 0; n < N; n++) {
         const real *k = o->rows.qkv[ATTN_K] + (size_t)n * (size_t)d + head * e;
         bias[n] = down * vec_dot(k, k, e);
