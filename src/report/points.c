@@ -151,19 +151,29 @@ void points_free(Points *s) {
     *s = (Points){0};
 }
 
+/* NaN: full attention is not among them. */
+static double accuracy_of_full(const Points *s) {
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->point[i].mechanism, "full")) return s->point[i].value[POINT_ACCURACY];
+    return NAN;
+}
+
 void points_table(Table *t, const Points *s) {
+    const double full = accuracy_of_full(s);
     *t = (Table){0};
     table_column(t, "attention", "mechanism", COLUMN_TEXT, 0);
     table_column(t, "setting", "setting", COLUMN_TEXT, 0);
     for (int k = 0; k < POINT_VALUES; k++)
         if (s->has[k])
             table_column(t, values[k].title, values[k].column, COLUMN_NUMBER, values[k].digits);
+    if (!isnan(full)) table_column(t, "above full", "above_full", COLUMN_NUMBER, 2);
     for (int i = 0; i < s->n; i++) {
         Cell *c = table_row(t);
         cell_text(c++, s->point[i].mechanism);
         cell_text(c++, s->point[i].setting);
         for (int k = 0; k < POINT_VALUES; k++)
             if (s->has[k]) (c++)->mean = values[k].scale * s->point[i].value[k];
+        if (!isnan(full)) c->mean = 100 * (s->point[i].value[POINT_ACCURACY] - full);
     }
 }
 
