@@ -2,7 +2,7 @@
 # quickstart.sh: from a fresh Debian 12 to a trained model, in a few minutes and four steps.
 set -eu
 cd "$(dirname "$0")/.."
-data=data/listops-small
+data=data/listops-short
 run=runs/quickstart
 
 step() { printf '\n== %s\n' "$*"; }
@@ -11,26 +11,31 @@ step "1 of 4: what the build needs"
 scripts/deps.sh install build
 step "2 of 4: building"
 make --no-print-directory -j"$(nproc)" MODE=release all
-step "3 of 4: a small ListOps set: nested [MAX 2 9 [MIN 4 7 ] 0 ] to be worked out, answers 0 to 9"
+step "3 of 4: short ListOps: nested [MAX 2 9 [MIN 4 7 ] 0 ] to be worked out, answers 0 to 9"
 if [ -e "$data/test.safetensors" ]; then
     echo "$data is there already"
 else
-    ./cast_data generate listops --out "$data" --train 4000 --val 500 --test 500 --seed 1
+    ./cast_data generate listops --depth 5 --length 24..128 --ops MIN,MAX --args 2..4 --train 20000 --val 1000 \
+        --test 1000 --out "$data"
 fi
-./cast_data show "$data" --index 0 | sed -E 's/^(.{80}).*( = [0-9])$/One of them: \1 ...\2/'
-step "4 of 4: training CAST on it for about two minutes, then testing"
+./cast_data show "$data" --index 4
+step "4 of 4: training CAST on it for less than a minute, then testing"
 ./cast_train configs/quickstart.json
+echo
+./cast_eval $run
 
 cat <<END
 
-Done. In $run:
-  metrics.jsonl        loss, accuracy and speed as training went on
-  best.safetensors     the weights that did best in validation
-  last.safetensors     the last ones, with all that is needed to go on
+Done. In $run are metrics.jsonl, best.safetensors, last.safetensors, and checkpoints of the last validations.
 
-What to run next:
-  make test                                                runs all tests
-  ./cast_train configs/quickstart.json train.steps=2000    the same, longer
-  ./cast_train configs/listops.json                        ListOps in full: 96,000 examples, generated here
-  ./cast_train --help                                      all that a config may say
+What to look at next:
+  ./cast_eval $run model.attention.type=full     exact attention with CAST's weights: what clusters taught them
+  ./cast_viz $run --index 3                      which tokens the clusters of an expression hold
+  ./cast_viz $run --stats                        and of all of them, in figures
+  ./cast_report $run --html report.html          curves, tables, config and environment: a page for a browser
+And to go on:
+  ./cast_train configs/quickstart.json model.attention.type=full    the same with exact attention
+  ./cast_train configs/listops.json              ListOps in full: 96,000 long expressions, generated here
+  ./cast_train --help                            all that a config may say
+  make test                                      runs all tests
 END

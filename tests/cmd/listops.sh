@@ -73,3 +73,23 @@ if [ -r "$official" ]; then
 else
     echo "ok - LRA's own rows # SKIP no samples/listops_official_100.tsv in \$CAST_DATA"
 fi
+
+# ---- other rules ----
+
+small=("$bin/cast_data" generate listops --out "$tmp/small" --train 50 --val 5 --test 5)
+expect 0 '' "small expressions" "${small[@]}" --depth 3 --length 16..128 --ops MIN,MAX --tsv "$tmp/smaller"
+expect 0 '^60 rows, 0 wrong; length [0-9.]*; nesting \[[123, ]*\]$' "their targets" evaluate "$tmp/smaller"/basic_{train,val,test}.tsv
+check "of these operators alone" grep -qE 'MED 0.00 \[SM 0.00 %' "$tmp/out"
+expect 0 'every label' "verified" "$bin/cast_data" verify "$tmp/small"
+expect 0 'depth 3, 16 to 128 tokens, MIN MAX of 2 to 10 arguments, seed 1' "the set says what it is" \
+    "$bin/cast_data" show "$tmp/small"
+"${small[@]}" >/dev/null 2>&1 && mv "$tmp/small" "$tmp/lra"
+"${small[@]}" --depth 9 --length 501..1999 --ops SM,MED,MIN,MAX --args 2..10 >/dev/null 2>&1
+check "the benchmark's own rules in words" cmp "$tmp/small/train.safetensors" "$tmp/lra/train.safetensors"
+expect 64 'only [0-9]* different ones of depth 1' "more than there are" \
+    "${small[@]}" --depth 1 --length 1..4 --args 2..2 --ops MIN --train 5000
+expect 64 'no expression is like that' "longer than any" "${small[@]}" --depth 1 --length 16..20 --args 2..10
+expect 64 "'MEAN' is none of" "an operator that is none" "${small[@]}" --ops MIN,MEAN
+expect 64 'expected A..B' "a length that is no range" "${small[@]}" --length 16
+expect 64 'smaller one comes first' "a range the wrong way round" "${small[@]}" --length 128..16
+expect 64 'from 1 to 9' "more depth than evaluators take" "${small[@]}" --depth 10

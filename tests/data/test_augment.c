@@ -13,7 +13,7 @@
 #include "core/token.h"
 #include "data/listops.h"
 
-enum { DRAWS = 8000 };
+enum { DRAWS = 8000, LONGEST = 1999 };
 
 static RngKey key_of(int draw) { return augment_key(1, 0, draw, 0); }
 
@@ -113,10 +113,9 @@ static void test_values_of_expressions(void **state) {
     int changed = 0, many = 0;
     (void)state;
     for (uint64_t i = 0; many < 300; i++) {
-        uint8_t tokens[LISTOPS_LONGEST];
-        int ids[LISTOPS_LONGEST], scratch[AUGMENT_SCRATCH * LISTOPS_LONGEST],
-            count[LISTOPS_VOCAB] = {0};
-        const int n = listops_candidate(tokens, rng_key(3), i);
+        uint8_t tokens[LONGEST];
+        int ids[LONGEST], scratch[AUGMENT_SCRATCH * LONGEST], count[LISTOPS_VOCAB] = {0};
+        const int n = listops_candidate(tokens, &listops_lra, rng_key(3), i);
         if (n == 0) continue;
         for (int k = 0; k < n; k++) count[ids[k] = tokens[k]]++;
         const int value = listops_value(ids, n);

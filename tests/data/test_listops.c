@@ -13,6 +13,8 @@
 #include "data/task.h"
 #include "scratch.h"
 
+enum { SHORTEST = 501, LONGEST = 1999 }; /* of the Long Range Arena */
+
 /* Ids of words separated by blanks ("(" and ")" are passed over, as in Google's files); their
  * number, or -1. */
 static int parse(const char *text, int *ids, int most) {
@@ -161,7 +163,7 @@ typedef struct Counts {
 
 static void count_sample(Counts *c, const int *ids, int n, int label) {
     int args[LISTOPS_NESTING], depth = 0, nesting = 0;
-    assert_in_range(n, LISTOPS_SHORTEST, LISTOPS_LONGEST);
+    assert_in_range(n, SHORTEST, LONGEST);
     assert_int_equal(listops_value(ids, n), label);
     for (int i = 0; i < n; i++) {
         bool opens = ids[i] <= LISTOPS_SM, closes = ids[i] == LISTOPS_CLOSE;
@@ -186,29 +188,29 @@ static void count_sample(Counts *c, const int *ids, int n, int label) {
 
 static int compare_samples(const void *a, const void *b) {
     const uint8_t *x = *(const uint8_t *const *)a, *y = *(const uint8_t *const *)b;
-    return memcmp(x, y, LISTOPS_LONGEST);
+    return memcmp(x, y, LONGEST);
 }
 
 /* Padded with zeros to one length, sorted, compared with the neighbour. */
 static void expect_distinct(const uint8_t *padded, int n) {
     const uint8_t **order = malloc((size_t)n * sizeof *order);
-    for (int i = 0; i < n; i++) order[i] = padded + (size_t)i * LISTOPS_LONGEST;
+    for (int i = 0; i < n; i++) order[i] = padded + (size_t)i * LONGEST;
     qsort(order, (size_t)n, sizeof *order, compare_samples);
     for (int i = 1; i < n; i++) assert_true(compare_samples(&order[i - 1], &order[i]) != 0);
     free(order);
 }
 
 static void count_splits(Counts *c, const char *dir, int total) {
-    uint8_t *padded = calloc((size_t)total, LISTOPS_LONGEST);
+    uint8_t *padded = calloc((size_t)total, LONGEST);
     int done = 0;
     for (int s = 0; s < SPLITS; s++) {
         Dataset d;
         open_split(&d, dir, s);
         for (int i = 0; i < d.examples; i++) {
-            int ids[LISTOPS_LONGEST], n = dataset_tokens(&d, i, LISTOPS_LONGEST, ids);
+            int ids[LONGEST], n = dataset_tokens(&d, i, LONGEST, ids);
             count_sample(c, ids, n, d.labels[i]);
             for (int j = 0; j < n; j++)
-                padded[(size_t)done * LISTOPS_LONGEST + (size_t)j] = (uint8_t)ids[j];
+                padded[(size_t)done * LONGEST + (size_t)j] = (uint8_t)ids[j];
             done++;
         }
         dataset_close(&d);
@@ -257,9 +259,9 @@ static void test_acceptance(void **state) {
     int kept = 0;
     (void)state;
     for (int i = 0; i < trees; i++) {
-        uint8_t out[LISTOPS_LONGEST];
-        int n = listops_candidate(out, key, (uint64_t)i << 24);
-        assert_true(n == 0 || (n >= LISTOPS_SHORTEST && n <= LISTOPS_LONGEST));
+        uint8_t out[LONGEST];
+        int n = listops_candidate(out, &listops_lra, key, (uint64_t)i << 24);
+        assert_true(n == 0 || (n >= SHORTEST && n <= LONGEST));
         kept += n > 0;
     }
     expect_near("acceptance", (double)kept / trees, .083, .003);
@@ -293,7 +295,7 @@ static void test_official_rows(void **state) {
         assert_non_null(tab);
         *tab = 0;
         int n = parse(line, ids, 2000);
-        assert_in_range(n, LISTOPS_SHORTEST, LISTOPS_LONGEST);
+        assert_in_range(n, SHORTEST, LONGEST);
         assert_int_equal(listops_value(ids, n), tab[1] - '0');
         rows++;
     }
@@ -301,13 +303,56 @@ static void test_official_rows(void **state) {
     assert_int_equal(rows, 100);
 }
 
+/* Every candidate of other rules is as these say, and all that they allow come. */
+static void test_rules(void **state) {
+    (void)state;
+    const TaskRequest r = {
+        .settings = {{"depth", "3"}, {"length", "16..128"}, {"ops", "MAX,MIN"}, {"args", "3..5"}},
+        .nsettings = 4};
+    ListopsRules rules;
+    Err err;
+    char text[LISTOPS_RULES];
+    int shortest = LONGEST, longest = 0, deepest = 0, kept = 0, ops[LISTOPS_CLOSE] = {0},
+        counts[7] = {0};
+    assert_true(listops_rules(&rules, &r, &err));
+    assert_string_equal(listops_describe(text, &rules),
+                        "depth 3, 16 to 128 tokens, MIN MAX of 3 to 5 arguments");
+    for (uint64_t i = 0; i < 200000; i++) {
+        uint8_t out[128];
+        int args[LISTOPS_NESTING], depth = 0;
+        const int n = listops_candidate(out, &rules, rng_key(5), i);
+        kept += n > 0;
+        for (int k = 0; k < n; k++) {
+            if (out[k] == LISTOPS_CLOSE)
+                counts[args[--depth]]++;
+            else if (depth > 0)
+                args[depth - 1]++;
+            if (out[k] >= LISTOPS_CLOSE) continue;
+            ops[out[k]]++;
+            args[depth++] = 0;
+            deepest = depth > deepest ? depth : deepest;
+        }
+        shortest = n && n < shortest ? n : shortest;
+        longest = n > longest ? n : longest;
+    }
+    assert_true(kept > 1000);
+    assert_int_equal(shortest, 16);
+    assert_in_range(longest, 60, 128);
+    assert_int_equal(deepest, 3);
+    expect_near("share of MIN", (double)ops[LISTOPS_MIN] / (ops[LISTOPS_MIN] + ops[LISTOPS_MAX]),
+                0.5, .02);
+    assert_int_equal(ops[LISTOPS_MED] + ops[LISTOPS_SM], 0);
+    assert_true(counts[3] > 0 && counts[4] > 0 && counts[5] > 0);
+    assert_int_equal(counts[0] + counts[1] + counts[2] + counts[6], 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),        cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_threads),       cmocka_unit_test(test_seeds_and_sizes),
-        cmocka_unit_test(test_golden),        cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_acceptance),    cmocka_unit_test(test_check),
-        cmocka_unit_test(test_official_rows),
+        cmocka_unit_test(test_rules),           cmocka_unit_test(test_values),
+        cmocka_unit_test(test_malformed),       cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_seeds_and_sizes), cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_statistics),      cmocka_unit_test(test_acceptance),
+        cmocka_unit_test(test_check),           cmocka_unit_test(test_official_rows),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
