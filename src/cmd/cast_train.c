@@ -29,6 +29,8 @@ static const Option options[] = {
      OPTION_MOST_THREADS},
     {"stop-at", OPTION_INT, AT(request.stop_at), "S",
      "stop after update S, saved; the schedule stays that of the whole run", 1, MOST_UPDATES},
+    {"no-test", OPTION_FLAG, AT(request.no_test), NULL,
+     "without the test at the end, which the same command without it makes"},
     {"accept-data", OPTION_FLAG, AT(request.accept_data), NULL,
      "go on though the data are not those that the run began with; metrics.jsonl tells it"},
     {"dry-run", OPTION_FLAG, AT(request.dry_run), NULL,
@@ -39,8 +41,8 @@ static const Option options[] = {
 static const Program program = {
     "cast_train",
     "usage: cast_train CONFIG [key=value ...] [--out DIR] [--threads N] [--stop-at S] "
-    "[--accept-data]\n"
-    "                  [--dry-run]\n"
+    "[--no-test]\n"
+    "                  [--accept-data] [--dry-run]\n"
     "\n"
     "Trains the model of CONFIG, a JSON file, on its task; any key can be set by key=value. Data "
     "that can be generated is generated first. A run lives in a directory; where that holds a "
@@ -109,6 +111,8 @@ int main(int argc, char **argv) {
     o.request.command = command;
     const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) && train(&o, &end, &err);
     const int status = ok ? EXIT_SUCCESS : err_report(program.name, &err);
+    if (ok && end == TRAIN_DONE && o.request.no_test)
+        log_info("not tested, as --no-test has it; the same command without it tests");
     if (status == EX_TEMPFAIL) log_info("to go on: %s", command);
     if (ok && end == TRAIN_STOPPED) log_info("to go on: %s", rest);
     mem_free(command);

@@ -1,9 +1,9 @@
-/* What expressions of generated ListOps may be. */
+#include "data/listops_rules.h"
+
 #include <string.h>
 
 #include "core/log.h"
 #include "core/option.h"
-#include "data/listops.h"
 
 enum { MOST_ARGS = 100 };
 

@@ -201,11 +201,11 @@ static void print_lengths(FILE *f, const Assessment *a) {
 /* What training measured of the same weights, where that is known. */
 static const RunLine *measured(const Assessment *a, const Trained *t) {
     const int which = t->from.which[0] == 'l' ? RUN_LAST : RUN_BEST;
-    if (!t->from.run.dir[0] || t->kept || t->split != SPLIT_TEST || !trained_as_it_was(t) ||
-        a->count < t->loader.examples[SPLIT_TEST])
+    if (!t->from.run.dir[0] || t->kept || t->split != SPLIT_TEST || !trained_as_it_was(t))
         return NULL;
     const RunLine *l = &t->from.run.test[which];
-    return t->from.run.tested[which] && l->step == t->from.update ? l : NULL;
+    const bool same = l->step == t->from.update && l->value[RUN_COUNT] == a->count;
+    return t->from.run.tested[which] && same ? l : NULL;
 }
 
 static const char *describe(char *buf, size_t size, const Score *s, const Trained *t) {

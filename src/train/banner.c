@@ -109,17 +109,25 @@ void banner_data(const Loader *f, int64_t horizon) {
              f->examples[SPLIT_TRAIN], f->examples[SPLIT_VAL], f->examples[SPLIT_TEST]);
     if (f->c->holdout > 0)
         log_info("holdout  %d of the %d training examples validate (seed %d)",
-                 f->examples[SPLIT_VAL], f->split[SPLIT_TRAIN].examples, f->c->holdout_seed);
+                 f->split[SPLIT_TRAIN].examples - f->examples[SPLIT_TRAIN],
+                 f->split[SPLIT_TRAIN].examples, f->c->holdout_seed);
     else if (f->c->task->holds_out)
         log_info(
             "holdout  none: val.safetensors validates, for %s the test set; 'best' has seen it",
             f->c->task->name);
+    if (t->eval_limit)
+        log_info("limit    no more than %d examples validate and are tested (train.eval_limit)",
+                 t->eval_limit);
     print_lengths(f);
     char minutes[48] = "";
     if (t->minutes > 0) snprintf(minutes, sizeof minutes, " or %g minutes", t->minutes);
     log_info("updates  %lld%s, %lld an epoch, of %d x %d examples; lr %g, %s, warm-up %d",
              (long long)horizon, minutes, (long long)an_epoch, t->accumulate, t->batch, t->lr,
              json_string(f->c->resolved, "train.schedule"), t->warmup);
+    if (t->warmup >= horizon)
+        log_warn("train.warmup is %d, and training ends at update %lld: the learning rate never "
+                 "comes to train.lr",
+                 t->warmup, (long long)horizon);
 }
 
 void banner_machine(double peak) {

@@ -63,7 +63,8 @@ static const ConfigKey train_keys[] = {
     {"steps", KEY_INT, AT(steps), "0", 0, 2e9, NULL, "updates to make; 0: as many as epochs give",
      .flags = KEY_LENGTH},
     {"minutes", KEY_REAL, AT(minutes), "0", 0, 1e7, NULL,
-     "minutes of training after which it ends; 0: no limit. Of schedules without an end",
+     "minutes of training after which it ends, validation and tests not counted; 0: no limit. Of "
+     "schedules without an end",
      .flags = KEY_LENGTH},
     {"batch", KEY_INT, AT(batch), "32", 1, 1 << 20, NULL, "samples a micro-batch"},
     {"accumulate", KEY_INT, AT(accumulate), "1", 1, 1 << 16, NULL, "micro-batches an update"},
@@ -97,6 +98,8 @@ static const ConfigKey train_keys[] = {
      .choice = guard_name, .flags = KEY_FREE},
     {"eval_every", KEY_INT, AT(eval_every), "0", 0, 2e9, NULL,
      "updates between validations; 0: an epoch", .flags = KEY_FREE},
+    {"eval_limit", KEY_INT, AT(eval_limit), "0", 0, 2e9, NULL,
+     "examples that validate, and that are tested, the first ones; 0: all", .flags = KEY_FREE},
     {"log_every", KEY_INT, AT(log_every), "10", 1, 1e9, NULL,
      "updates between lines of metrics.jsonl", .flags = KEY_FREE | KEY_INCIDENTAL},
     {"save_minutes", KEY_REAL, AT(save_minutes), "5", 0.01, 1e6, NULL,

@@ -64,14 +64,22 @@ static int longest_document(const Dataset *d) {
     return most;
 }
 
+/* Those that validate and that are tested, where train.eval_limit says so. */
+static void limit_examples(Loader *f) {
+    const int limit = f->c->train.eval_limit;
+    for (int s = 0; s < SPLITS; s++)
+        if (s != SPLIT_TRAIN && limit && limit < f->examples[s]) f->examples[s] = limit;
+}
+
 bool loader_open(Loader *f, const Config *c, Err *err) {
     *f = (Loader){.c = c, .epoch = -1};
     bool ok = true;
     for (int s = 0; ok && s < SPLITS; s++) ok = open_split(f, s, err);
     if (ok && c->augment) f->longest = longest_document(&f->split[SPLIT_TRAIN]);
-    if (ok && (c->holdout == 0 || hold_out(f, err)) && check_enough(f, err)) return true;
-    loader_close(f);
-    return false;
+    ok = ok && (c->holdout == 0 || hold_out(f, err)) && check_enough(f, err);
+    if (ok) limit_examples(f);
+    if (!ok) loader_close(f);
+    return ok;
 }
 
 bool loader_open_split(Loader *f, const Config *c, int split, Err *err) {

@@ -46,10 +46,11 @@ typedef struct Loader {
 } Loader;
 
 /* Opens the splits of data.dir and checks that they are the task's (EX_DATAERR), and enough for an
- * update and to hold out (EX_CONFIG). */
+ * update and to hold out (EX_CONFIG). Of those that validate and test, train.eval_limit examples.
+ */
 bool loader_open(Loader *f, const Config *c, Err *err);
-/* One split alone, and what a view of it needs: for programs that do not train. The others have no
- * examples. */
+/* One split alone, all of it, and what a view of it needs: for programs that do not train. The
+ * others have no examples. */
 bool loader_open_split(Loader *f, const Config *c, int split, Err *err);
 void loader_close(Loader *f);
 /* Memory for batches of at most train.batch examples. */

@@ -293,7 +293,7 @@ static bool work(Trainer *t, TrainEnd *end, Err *err) {
     meter_changes(&t->meter, t->state.update, &t->was, &t->state.identity);
     if (!loop(t, err)) return false;
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
-    if (*end == TRAIN_DONE && !test(t, err)) return false;
+    if (*end == TRAIN_DONE && !t->r->no_test && !test(t, err)) return false;
     Err lost;
     const bool told = write_lost_tests(t, &lost);
     if (!keep_at_end(&t->keep, err)) return false;
@@ -457,7 +457,7 @@ static bool open_meter(Trainer *t, Err *err) {
     m->per_epoch = loader_updates_per_epoch(&t->loader);
     m->every = t->every;
     m->validation = t->loader.examples[SPLIT_VAL];
-    m->tests = t->end == t->horizon ? 2.0 * t->loader.examples[SPLIT_TEST] : 0;
+    m->tests = t->end == t->horizon && !t->r->no_test ? 2.0 * t->loader.examples[SPLIT_TEST] : 0;
     return run_seconds(t->dir.metrics, t->state.update, &m->seconds, err) &&
            metrics_open(&m->file, t->dir.metrics, err) &&
            (!m->conf->tensorboard || events_open(&m->events, t->dir.dir, t->state.update, err));

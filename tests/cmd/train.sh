@@ -28,6 +28,17 @@ expect 78 "key 'model.attention.clusters' is unknown; the keys here are type" "b
 check "a dry run touches nothing" test ! -e "$tmp/dry"
 expect 0 'test accuracy of best' "trains and tests" "${train[@]}" --out "$tmp/whole"
 whole=$(hash_of "$tmp/whole")
+limited=("${train[@]}" train.eval_limit=5 --out "$tmp/limited")
+expect 0 '^not tested, as --no-test has it' "without a test" "${limited[@]}" --no-test
+check "of which metrics say nothing" test "$(grep -c '"kind": "test"' "$tmp/limited/metrics.jsonl")" = 0
+expect 0 'not finished: 1 of 1|0 of 1' "and which reports do not take for finished" "$bin/cast_report" "$tmp/limited"
+expect 0 '^test accuracy of best .*, 5 examples$' "that comes later, of the first examples" "${limited[@]}"
+check "as many validate" grep -q '"kind": "val".*"count": 5,' "$tmp/limited/metrics.jsonl"
+expect 0 '^as cast_train measured it$' "cast_eval looks at as many" "$bin/cast_eval" "$tmp/limited" --limit 5
+expect 0 ' 9 examples$' "or at all" "$bin/cast_eval" "$tmp/limited"
+check "which is no other measurement" test "$(grep -c measured "$tmp/out")" = 0
+expect 0 '^warning: train.warmup is 20, and training ends at update 20' "a warm-up that does not end" \
+    "${train[@]}" --dry-run train.warmup=20
 check "the resolved config is kept" grep -q '"warmup"' "$tmp/whole/config.json"
 check "the environment is kept" grep -q '"blas".*OpenBLAS' "$tmp/whole/env.json"
 check "four lines of training" test "$(grep -c '"kind": "train".*"peak_share"' "$tmp/whole/metrics.jsonl")" = 4
