@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/option.h"
 #include "core/version.h"
+#include "train/fast.h"
 #include "train/stop.h"
 #include "train/train.h"
 
@@ -29,6 +30,10 @@ static const Option options[] = {
      OPTION_MOST_THREADS},
     {"stop-at", OPTION_INT, AT(request.stop_at), "S",
      "stop after update S, saved; the schedule stays that of the whole run", 1, MOST_UPDATES},
+    {"fast", OPTION_FLAG, AT(request.fast), NULL,
+     "a smoke run: does it all work? A few updates on a small set of its own, made here, in a "
+     "directory of its own [runs/<...>-fast]; nothing goes on from it, and no report takes it for "
+     "a result"},
     {"no-test", OPTION_FLAG, AT(request.no_test), NULL,
      "without the test at the end, which the same command without it makes"},
     {"accept-data", OPTION_FLAG, AT(request.accept_data), NULL,
@@ -42,7 +47,7 @@ static const Program program = {
     "cast_train",
     "usage: cast_train CONFIG [key=value ...] [--out DIR] [--threads N] [--stop-at S] "
     "[--no-test]\n"
-    "                  [--accept-data] [--dry-run]\n"
+    "                  [--accept-data] [--dry-run] [--fast]\n"
     "\n"
     "Trains the model of CONFIG, a JSON file, on its task; any key can be set by key=value. Data "
     "that can be generated is generated first. A run lives in a directory; where that holds a "
@@ -85,18 +90,37 @@ static char *without_stop_at(int argc, char *const *argv) {
     return text;
 }
 
+/* Nothing goes on from a smoke run. */
+static bool may_run_in(const char *dir, bool fast, Err *err) {
+    if (fast) return fast_clear(dir, err);
+    return !fast_is_run(dir) ||
+           err_set(err, EX_CANTCREAT,
+                   "%s is of a smoke run (--fast), which nothing goes on from: remove it, or use "
+                   "another --out",
+                   dir);
+}
+
+static bool check_options(const Options *o, Err *err) {
+    return !o->request.fast || !o->request.dry_run ||
+           err_set(err, EX_USAGE,
+                   "--fast and --dry-run exclude each other: one makes a small set, "
+                   "the other touches nothing");
+}
+
 static bool train(Options *o, TrainEnd *end, Err *err) {
     char dir[FILE_PATH_MAX], *const *overrides = o->line.words + 1;
     const char *config = o->line.words[0];
     const int n = o->line.nwords - 1;
-    Config c;
+    Config c = {0};
     stop_ignore_write_signals();
     lanes_open(o->threads);
     if (!lanes_start(err)) return false;
     gemm_open();
     config_run_dir(dir, sizeof dir, config, overrides, n);
+    if (o->request.fast) format_add(dir, sizeof dir, "-fast");
     o->request.dir = o->out ? o->out : dir;
-    bool ok = config_load(&c, config, overrides, n, err);
+    bool ok = may_run_in(o->request.dir, o->request.fast, err) &&
+              (o->request.fast ? fast_load : config_load)(&c, config, overrides, n, err);
     if (ok) log_headed(LOG_BOLD, "cast_train " CAST_VERSION, "  %s", config);
     ok = ok && train_run(&c, &o->request, end, err);
     config_free(&c);
@@ -109,7 +133,8 @@ int main(int argc, char **argv) {
     TrainEnd end = TRAIN_DONE;
     char *command = option_command(argc, argv), *rest = without_stop_at(argc, argv);
     o.request.command = command;
-    const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) && train(&o, &end, &err);
+    const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) &&
+                    check_options(&o, &err) && train(&o, &end, &err);
     const int status = ok ? EXIT_SUCCESS : err_report(program.name, &err);
     if (ok && end == TRAIN_DONE && o.request.no_test)
         log_info("not tested, as --no-test has it; the same command without it tests");

@@ -33,6 +33,11 @@ static void add(RunSet *s, const char *dir, bool curves) {
         run_free(r);
         return;
     }
+    if (cJSON_IsTrue(json_at(r->env, "fast"))) {
+        log_warn("%s: a smoke run (cast_train --fast), which is no result; left out", dir);
+        run_free(r);
+        return;
+    }
     if (r->unread)
         log_warn("%s/metrics.jsonl: %d damaged line%s left out", r->dir, r->unread,
                  r->unread == 1 ? "" : "s");

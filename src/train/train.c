@@ -15,7 +15,7 @@
 #include "train/update.h"
 #include "train/usage.h"
 
-static const double verify_seconds = 1;
+enum { VERIFY_SECONDS = 1 };
 
 typedef struct Test {
     const char *which; /* "last" or "best" */
@@ -262,13 +262,12 @@ static void tell_end(const Trainer *t) {
 
 /* The run ends here, as if this were its last update. */
 static void give_up(Trainer *t) {
-    const State *s = &t->state;
     Score best;
     const int64_t at = keep_best_so_far(&t->keep, &best);
-    t->end = t->horizon = s->update;
-    meter_patience(&t->meter, s);
+    t->end = t->horizon = t->state.update;
+    meter_patience(&t->meter, &t->state);
     log_info("train.patience is out: none of %lld validations is better than that of update %lld",
-             (long long)s->stale, (long long)at);
+             (long long)t->state.stale, (long long)at);
 }
 
 /* Validates where that is due, also when going on from a validation that was interrupted. When the
@@ -382,7 +381,7 @@ static bool open_data(Trainer *t, Err *err) {
     if ((!t->goes_on && !task_prepare(c->task, c->data_dir, err)) ||
         !loader_open(&t->loader, c, err))
         return t->goes_on && identity_no_data(c, t->dir.last, err);
-    if (!t->r->dry_run && !verify_start(&t->verify, t->loader.split, verify_seconds, err))
+    if (!t->r->dry_run && !verify_start(&t->verify, t->loader.split, VERIFY_SECONDS, err))
         return false;
     if (t->verify.reader) log_info("data     their hashes are checked beside the first update");
     const TrainConf *conf = &c->train;
@@ -422,9 +421,8 @@ static bool open_room(Trainer *t, Err *err) {
     if (lines > MOST_LINES) lines = MOST_LINES;
     const int64_t validations = t->end / t->every + 1;
     const int keep = t->c->train.keep ? t->c->train.keep + 1 : 0;
-    const size_t checkpoint = state_file_bytes(&t->c->model.params, t->c->train.ema > 0);
-    return rundir_take_room(&t->dir, checkpoint, (size_t)lines * LINE,
-                            t->c->train.nan == GUARD_ROLLBACK,
+    return rundir_take_room(&t->dir, state_file_bytes(&t->c->model.params, t->c->train.ema > 0),
+                            (size_t)lines * LINE, t->c->train.nan == GUARD_ROLLBACK,
                             keep < validations ? keep : (int)validations, err);
 }
 
@@ -475,7 +473,9 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
     if (t->begun && (!check_length(t, err) || !describe(t, err))) return false;
-    if (!rundir_add(&t->dir, "data", loader_describe(&t->loader), err)) return false;
+    if (!rundir_add(&t->dir, "data", loader_describe(&t->loader), err) ||
+        (t->r->fast && !rundir_add(&t->dir, "fast", cJSON_CreateTrue(), err)))
+        return false;
     origin_close(&t->origin);
     keep_forget_later(&t->keep);
     return keep_prepare_rollback(&t->keep, t->goes_on, err) && open_meter(t, err) &&

@@ -16,6 +16,7 @@ typedef struct TrainRequest {
     int stop_at;             /* the update after which to stop; 0: the horizon */
     bool dry_run;            /* print what the start prints, and touch nothing */
     bool brief;              /* without the tables of parameters and of the machine */
+    bool fast;               /* a smoke run (train/fast.h) */
     bool no_test;            /* the run ends without its test */
     bool accept_data;        /* go on with other data than the run began with */
     const MeterAmong *among; /* NULL: a run alone */

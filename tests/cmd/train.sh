@@ -28,6 +28,27 @@ expect 78 "key 'model.attention.clusters' is unknown; the keys here are type" "b
 check "a dry run touches nothing" test ! -e "$tmp/dry"
 expect 0 'test accuracy of best' "trains and tests" "${train[@]}" --out "$tmp/whole"
 whole=$(hash_of "$tmp/whole")
+
+# ---- smoke runs ----
+
+mkdir "$tmp/smoke"
+smoke() { (cd "$tmp/smoke" && "$bin/cast_train" "$@"); }
+cat >"$tmp/words.json" <<END
+{ "task": "retrieval", "model": { "depth": 1, "heads": 2, "d": 16, "d_ff": 16, "d_emb": 16, "max_length": 60 } }
+END
+expect 0 '^test accuracy of best .* 8 examples$' "a smoke run of what is not there" smoke "$tmp/words.json" --fast
+check "in a directory of its own" test -e "$tmp/smoke/runs/words-fast/metrics.jsonl"
+expect 0 'random tokens, for cast_train --fast' "on random tokens" "$bin/cast_data" show "$tmp/smoke/data/retrieval-fast"
+expect 0 '^run +runs/words-fast, from the start' "which begins anew each time" smoke "$tmp/words.json" --fast
+expect 66 'smoke run .* is no result; left out' "and is no result" "$bin/cast_report" "$tmp/smoke/runs/words-fast"
+expect 73 'is of a smoke run' "nor what a run goes on from" smoke "$tmp/words.json" --out runs/words-fast
+expect 0 '^test accuracy' "of generated data, with a key set" smoke "$tmp/tiny.json" --fast train.steps=2
+check "by the task's rules" grep -q 'LRA' "$tmp/smoke/data/listops-fast/train.safetensors"
+"${train[@]}" train.seed=9 --no-test --out "$tmp/own" >/dev/null 2>&1
+expect 73 'is no smoke run' "a run stays as it is" "${train[@]}" --fast --out "$tmp/own"
+check "with its checkpoint" test -e "$tmp/own/last.safetensors"
+expect 64 'exclude each other' "touching nothing" smoke "$tmp/words.json" --fast --dry-run
+
 limited=("${train[@]}" train.eval_limit=5 --out "$tmp/limited")
 expect 0 '^not tested, as --no-test has it' "without a test" "${limited[@]}" --no-test
 check "of which metrics say nothing" test "$(grep -c '"kind": "test"' "$tmp/limited/metrics.jsonl")" = 0
