@@ -61,7 +61,7 @@ static bool parse(Options *o, int argc, char **argv, Err *err) {
     o->overrides = line.words + 1;
     o->noverrides = line.nwords - 1;
     if (!o->config && (o->mechanisms || o->lengths || o->approximation))
-        return err_set(err, EX_USAGE, "which CONFIG? See cast_bench --help");
+        return err_set(err, EX_USAGE, "no CONFIG given; 'cast_bench --help' says more");
     return true;
 }
 

@@ -229,7 +229,7 @@ static bool verify(const Dataset *d, Err *err) {
                        d->file.path, d->vocab, d->classes, d->per_example, name);
     bool recompute = task && task->check;
     if (recompute && !check_labels(d, task, err)) return false;
-    text_print(stdout, "%s: %d examples, %" PRId64 " tokens: right%s\n", d->file.path, d->examples,
+    text_print(stdout, "%s: %d examples, %" PRId64 " tokens: OK%s\n", d->file.path, d->examples,
                d->offsets[d->documents], recompute ? ", and so is every label, recomputed" : "");
     return true;
 }

@@ -57,7 +57,7 @@ static const Program program = {
     "as if it had not been stopped. Before the first update, while data are made for example, they "
     "end it at once (143 for SIGTERM), and the same command starts again.\n",
     options,
-    "In the progress line: updates made and to make, ep epochs, loss (in masked training bits a "
+    "In the progress line: updates done / total, ep epochs, loss (in masked training bits a "
     "token) and acc accuracy of training "
     "(means of the last train.log_every updates and those before), lr learning rate, |g| norm of "
     "the gradients, examples and tokens a second, useful floating-point operations a second and "

@@ -182,7 +182,7 @@ bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char
     line->words = argv + optind;
     line->nwords = argc - optind;
     return !p->needs || line->nwords > 0 ||
-           err_set(err, EX_USAGE, "which %s?; '%s --help' says more", p->needs, p->name);
+           err_set(err, EX_USAGE, "no %s given; '%s --help' says more", p->needs, p->name);
 }
 
 /* ---- as a shell reads it ---- */

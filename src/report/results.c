@@ -76,7 +76,7 @@ static void add_notes(Table *t, bool spread, Extra extra) {
     table_note(t,
                mem_strdup("validation: the best of a run, which chooses the weights of \"test of "
                           "best\". GFLOP/sample: useful operations of forward and backward at full "
-                          "length. memory MB: the most that was the process' own. samples/s, "
+                          "length. memory MB: peak resident memory, mapped data excluded. samples/s, "
                           "memory, epochs and hours: means over all runs."));
 }
 

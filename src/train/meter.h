@@ -1,42 +1,9 @@
-/* What a run reports while it works: a progress line for people, and metrics.jsonl for programs.
- *
- * metrics.jsonl has a line every train.log_every updates:
- *   kind           "train"
- *   step, epoch    updates made; epochs, with their fraction
- *   accuracy, loss, grad_norm   means since the last such line: of samples (in masked training of
- *                  masked tokens), of these, and of updates that were made; null if none was
- *   bits           in masked training: loss / ln 2; in the lines below too
- *   lr             of this update
- *   samples_per_s, tokens_per_s
- *   gflops         useful ones, as model_flops counts them, times 3: forward and backward
- *   peak_share     gflops over the measured peak of the threads
- *   seconds        of training since the run began, earlier processes counted, evaluations not
- *   rss_mb         the most memory that was the process' own, as far as its reports saw
- *   mapped_mb      mapped files in memory, the data set among them
- * one a validation:
- *   kind "val", step, epoch, accuracy, loss, count (of examples), seconds (that it took)
- * two at the end of the run:
- *   kind "test", step and epoch (of these weights), which ("last" or "best"), accuracy, loss, count
- * before these, where train.patience ended it:
- *   kind "patience", step, epoch, seconds, stale (validations since the best)
- * one for each update that was not finite and that the run went on from, with train.nan:
- *   kind "skip", step (of the update that was left out), epoch, seconds, skipped (in all), in_a_row
- *   kind "rollback", step, epoch, seconds: the run goes back to there; from (the update that was
- *   not finite, or whose validation was not), rollbacks (in all), rate (factor on the learning
- *   rate from here on). What stands above of later steps is outdone
- * and of the process itself:
- *   kind "save", step, epoch, seconds: what a checkpoint stands for, just before it is written
- *   kind "resume", step, epoch, seconds: a process goes on from there, or begins anew with step 0:
- *   what stands above of later steps, and all tests, are outdone
- *   kind "change", step, epoch, what, was, now: behind "resume", a line of each part that is not
- *   what the checkpoint was made with; what: "data.train", "data.val", "data.test" (hashes, with
- *   --accept-data), "kernels", "processor" or "build" (train/identity.h)
- * The file is only ever appended to. A run that goes on from a checkpoint writes again what came
- * after it, and a finished run that is called again tests again: readers take the last line of each
- * kind and step (of tests: each `which`), and leave out lines that a crash tore.
- *
- * With train.tensorboard the same is in event files (io/events.h), as train/loss, train/accuracy,
- * train/lr, train/grad_norm, train/samples_per_s, val/accuracy, val/loss, test_last/accuracy ... */
+/* What a run reports while it works: a progress line for people, and for programs metrics.jsonl,
+ * which docs/metrics.md describes line by line, and TensorBoard's event files (io/events.h).
+ * Readers take the last line of each kind and step, leave out what a line of kind "resume" or
+ * "rollback" undoes, and lines that a crash tore. What changed is told in the words of
+ * train/identity.h.
+ */
 #ifndef TRAIN_METER_H
 #define TRAIN_METER_H
 

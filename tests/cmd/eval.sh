@@ -162,7 +162,7 @@ expect 64 "key=value" "a word that is no key=value" "${eval[@]}" "$tmp/run" test
 
 # ---- what is refused ----
 
-expect 64 'which RUN or CHECKPOINT' "nothing to look at" "${eval[@]}"
+expect 64 'no RUN or CHECKPOINT' "nothing to look at" "${eval[@]}"
 expect 64 'expected train, val or test' "a split that is none" "${eval[@]}" "$tmp/run" --split testing
 expect 64 "'cast_eval --help'" "an option that is none" "${eval[@]}" "$tmp/run" --nonsense
 expect 64 'no run' "--last of a checkpoint" "${eval[@]}" "$tmp/run/best.safetensors" --last

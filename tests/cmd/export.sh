@@ -104,7 +104,7 @@ check "without what guesses" grep -qE '^ +left \(3\): lm.bias, lm.weight, mask.w
 expect 78 "no classifier: there is no tensor 'fc2.weight'" "a reader of what guesses" \
     "${export[@]}" "$tmp/masked" --out "$tmp/y" --python
 
-expect 64 'which RUN or CHECKPOINT' "nothing to export" "${export[@]}" --out "$tmp/x"
+expect 64 'no RUN or CHECKPOINT' "nothing to export" "${export[@]}" --out "$tmp/x"
 expect 64 '--out NAME is needed' "no NAME" "${export[@]}" "$tmp/run"
 expect 64 "no 'too' behind it" "two words" "${export[@]}" "$tmp/run" too --out "$tmp/x"
 expect 64 "is no NAME" "a directory" "${export[@]}" "$tmp/run" --out "$tmp/"

@@ -42,7 +42,7 @@ for tensor in logits loss grad.tok.weight grad.blocks.0.attn.surrogate clusters.
 done
 check "updates" "${step[@]}" --weights "$w" --batch "$b" --steps 3 --weights-out "$tmp/w3"
 check "change the weights" bash -c "! cmp -s '$w' '$tmp/w3'"
-expect 64 'which CONFIG' "no config" "$bin/cast_step"
+expect 64 'no CONFIG' "no config" "$bin/cast_step"
 expect 64 '--weights and --batch' "no weights" "${step[@]}" --out "$o"
 expect 64 '--weights-out' "--steps without a place for weights" "${step[@]}" --weights "$w" --batch "$b" --steps 2
 expect 64 '--steps' "a number of steps that is none" "${step[@]}" --weights "$w" --batch "$b" --steps many --weights-out "$o"
@@ -116,13 +116,13 @@ for place in "$tmp/aclImdb"/*/*; do printf 'na\xc3\xafve\t\x1b[31m\xff \\\x00\n'
 expect 0 'text: 2 train, 2 val, 2 test' "imports reviews" "${data[@]}" import text "$tmp/aclImdb" --out "$tmp/text"
 expect 0 '^naïve\\t\\x1b\[31m\\xff \\\\\\x00\\n$' "shows a review as text" "${data[@]}" show "$tmp/text" --index 1
 check "with its label" grep -qF 'positive (label 1)' "$tmp/out"
-expect 0 'test.safetensors: 2 examples, 34 tokens: right' "verifies reviews" "${data[@]}" verify "$tmp/text"
+expect 0 'test.safetensors: 2 examples, 34 tokens: OK' "verifies reviews" "${data[@]}" verify "$tmp/text"
 for split in train eval test; do printf '1\tA\tB\talpha\tbe"ta\n' >"$tmp/aan/new_aan_pairs.$split.tsv"; done
 expect 0 'pairs: 1 train' "imports pairs" "${data[@]}" import retrieval "$tmp/aan" --out "$tmp/pairs"
 expect 0 '^be"ta$' "shows a pair as text" "${data[@]}" show "$tmp/pairs" --index 0
 check "with one label" test "$(grep -c '^= one cites the other (label 1)$' "$tmp/out")" = 1
 expect 0 '1 examples, 2 documents, 10 tokens' "shows pairs" "${data[@]}" show "$tmp/pairs/train.safetensors"
-expect 0 'val.safetensors: 1 examples, 10 tokens: right' "verifies pairs" "${data[@]}" verify "$tmp/pairs"
+expect 0 'val.safetensors: 1 examples, 10 tokens: OK' "verifies pairs" "${data[@]}" verify "$tmp/pairs"
 printf '2\tA\tB\talpha\tbeta\n' >"$tmp/aan/new_aan_pairs.eval.tsv"
 expect 65 'eval.tsv: line 1: expected the label 0, 1' "a wrong table" "${data[@]}" import retrieval "$tmp/aan" --out "$tmp/x"
 make_data "$tmp/own" custom 9 3 3 20

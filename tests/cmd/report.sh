@@ -94,7 +94,7 @@ expect 0 'a.textbar\{\}b.&c._d.%.textless\{\}i' "nor in LaTeX" "$report" "$tmp/o
 expect 66 'neither a run.s directory .* nor one of them' "no run is left" "$report" "$tmp/odd/empty"
 expect 66 'nowhere: no such directory' "a directory that is not there" "$report" "$tmp/nowhere"
 expect 66 'is a file' "a file" "$report" README.md
-expect 64 'which RUN' "no run" "$report"
+expect 64 'no RUN' "no run" "$report"
 expect 64 "expected md, latex or csv, got 'pdf'" "a format that is none" "$report" "$tmp/sweep" --format pdf
 expect 64 'ends in .svg or .png' "a picture that is none" "$report" "$tmp/sweep" --plot "$tmp/x.gif"
 expect 64 '[-]-what is of --plot' "an option of another's" "$report" "$tmp/sweep" --what loss

@@ -101,7 +101,7 @@ kill -KILL "$child" 2>/dev/null
 
 # ---- what fails ----
 
-expect 64 'which CONFIG' "no config" "$bin/cast_sweep"
+expect 64 'no CONFIG' "no config" "$bin/cast_sweep"
 expect 64 'out DIR is missing' "no directory" "$bin/cast_sweep" "$tmp/tiny.json"
 expect 64 'there are 4 runs' "a run that is none" "${sweep[@]}" --out "$tmp/x" --only 5
 expect 78 "'model.depht' is unknown; did you mean" "a misspelt key" "${sweep[@]}" model.depht=1,2 --out "$tmp/x"

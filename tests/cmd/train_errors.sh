@@ -17,7 +17,7 @@ whole=$(hash_of "$tmp/run")
 
 # ---- the command line and the config ----
 
-expect 64 'which CONFIG' "no config" "$bin/cast_train"
+expect 64 'no CONFIG' "no config" "$bin/cast_train"
 expect 64 '--nope: no such option' "an unknown option" "${train[@]}" --nope
 expect 64 '[-]threads: no such option' "an option behind one dash" "${train[@]}" -threads 1
 expect 64 '--threads: expected a number' "a number of threads that is none" "${train[@]}" --threads 0

@@ -131,7 +131,7 @@ check "without affinities" test "$(field entropy_bits)" = "null null null null"
 
 # ---- what is refused ----
 
-expect 64 'which RUN' "nothing to look at" "${viz[@]}" --index 0
+expect 64 'no RUN' "nothing to look at" "${viz[@]}" --index 0
 expect 64 'either --index I or --stats' "neither example nor figures" "${viz[@]}" "$tmp/words"
 expect 64 'either --index I or --stats' "both" "${viz[@]}" "$tmp/words" --stats --index 0
 expect 64 'of --stats' "--json of an example" "${viz[@]}" "$tmp/words" --index 0 --json

@@ -68,7 +68,7 @@ goes_on() { # goes_on TASK
 
 opens() { # opens TASK
     local figure said
-    expect 0 "^data/test.safetensors: .*: right" "$1: its data are right" "$bin/cast_data" verify data
+    expect 0 "^data/test.safetensors: .*: OK" "$1: its data are right" "$bin/cast_data" verify data
     expect 0 "^  task +$1\$" "$1: they are shown" "$bin/cast_data" show data
     check "$1: its best weights do as well" evaluates best --predict now.csv
     check "$1: example by example" near 1e-4 best.csv now.csv
