@@ -60,7 +60,8 @@ static const Program program = {
 
 static bool parse(Options *o, int argc, char **argv, Err *err) {
     if (!option_parse(&o->line, o, &program, argc, argv, err)) return false;
-    if (o->line.nwords == 0) return err_set(err, EX_USAGE, "no CONFIG given; 'cast_step --help' says more");
+    if (o->line.nwords == 0)
+        return err_set(err, EX_USAGE, "no CONFIG given; 'cast_step --help' says more");
     if (!o->init && (!o->weights || !o->batch))
         return err_set(err, EX_USAGE,
                        "--weights and --batch are needed, or --init; see cast_step --help");

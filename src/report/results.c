@@ -73,11 +73,11 @@ static void add_notes(Table *t, bool spread, Extra extra) {
     if (extra.unfinished)
         table_note(t, mem_strdup("unfinished: validation is the best so far of the runs that did "
                                  "not come to their end."));
-    table_note(t,
-               mem_strdup("validation: the best of a run, which chooses the weights of \"test of "
-                          "best\". GFLOP/sample: useful operations of forward and backward at full "
-                          "length. memory MB: peak resident memory, mapped data excluded. samples/s, "
-                          "memory, epochs and hours: means over all runs."));
+    table_note(
+        t, mem_strdup("validation: the best of a run, which chooses the weights of \"test of "
+                      "best\". GFLOP/sample: useful operations of forward and backward at full "
+                      "length. memory MB: peak resident memory, mapped data excluded. samples/s, "
+                      "memory, epochs and hours: means over all runs."));
 }
 
 void results_table(Table *t, const Groups *g) {
