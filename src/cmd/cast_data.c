@@ -8,6 +8,7 @@
 #include "core/lanes.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/nearest.h"
 #include "core/option.h"
 #include "data/dataset.h"
 #include "data/summary.h"
@@ -113,13 +114,20 @@ static const char usage[] =
     "(status 74) leaves the old one, a signal (143 for SIGTERM) too, or none in the moment of the "
     "exchange.\n";
 
+enum { TASKS_MOST = 32 };
+
 static const Task *want_task(const char *name, Err *err) {
     const Task *t = task_find(name);
     if (t) return t;
     char names[256] = "";
-    for (int i = 0; task_table[i]; i++)
+    const char *words[TASKS_MOST + 1] = {NULL};
+    for (int i = 0; task_table[i] && i < TASKS_MOST; i++) {
         format_add(names, sizeof names, "%s%s", i ? ", " : "", task_table[i]->name);
-    err_set(err, EX_USAGE, "%s: no such task; there are %s", name, names);
+        words[i] = task_table[i]->name;
+    }
+    const char *other = nearest_word(name, words);
+    err_set(err, EX_USAGE, "%s: no such task; %s%s%sthere are %s", name,
+            other ? "did you mean '" : "", other ? other : "", other ? "'? " : "", names);
     return NULL;
 }
 
@@ -255,8 +263,11 @@ static const Command *find_command(const Options *o, Err *err) {
     const char *name = o->nwords > 0 ? o->words[0] : "";
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(name, commands[i].name)) return &commands[i];
-    err_set(err, EX_USAGE, "%s%sexpected generate, import, show or verify" TRY_HELP, name,
-            o->nwords > 0 ? ": " : "");
+    static const char *const verbs[] = {"generate", "import", "show", "verify", NULL};
+    const char *other = nearest_word(name, verbs);
+    err_set(err, EX_USAGE, "%s%s%s%s%sexpected generate, import, show or verify" TRY_HELP, name,
+            o->nwords > 0 ? ": " : "", other ? "did you mean '" : "", other ? other : "",
+            other ? "'? " : "");
     return NULL;
 }
 

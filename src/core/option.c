@@ -9,6 +9,7 @@
 
 #include "core/commit.h"
 #include "core/log.h"
+#include "core/nearest.h"
 #include "core/stack.h"
 #include "core/utf8.h"
 #include "core/version.h"
@@ -153,11 +154,28 @@ static const char *wrong_word(char *const *argv) {
     return within ? now : last;
 }
 
+/* The option that was meant by "--thraeds=4"; NULL: none is near. */
+static const char *meant(const struct option *longs, const char *word) {
+    char name[NEAREST_MOST + 1];
+    const char *names[MOST_OPTIONS + 3];
+    int n = 0;
+    word += strspn(word, "-");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    for (; longs[n].name; n++) names[n] = longs[n].name;
+    names[n] = NULL;
+    return nearest_word(name, names);
+}
+
 /* For getopt_long's ':' (a value is missing) and '?' (no such option). */
-static bool wrong(const char *program, int c, char *const *argv, Err *err) {
-    return err_set(err, EX_USAGE, "%s: %s; '%s --help' says more",
-                   c == ':' ? argv[optind - 1] : wrong_word(argv),
-                   c == ':' ? "a value is missing" : "no such option", program);
+static bool wrong(const char *program, int c, char *const *argv, const struct option *longs,
+                  Err *err) {
+    if (c == ':')
+        return err_set(err, EX_USAGE, "%s: a value is missing; '%s --help' says more",
+                       argv[optind - 1], program);
+    const char *word = wrong_word(argv), *other = meant(longs, word);
+    return err_set(err, EX_USAGE, "%s: no such option; %s%s%s'%s --help' says more", word,
+                   other ? "did you mean '--" : "", other ? other : "", other ? "'? " : "",
+                   program);
 }
 
 static void print_version(const Program *p) {
@@ -172,7 +190,7 @@ bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char
     list_options(longs, p->options);
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
-        if (c == ':' || c == '?') return wrong(p->name, c, argv, err);
+        if (c == ':' || c == '?') return wrong(p->name, c, argv, longs, err);
         if (c == OPT_HELP) print_help(stdout, p);
         if (c == OPT_VERSION) print_version(p);
         if (c == OPT_HELP || c == OPT_VERSION) leave(p);

@@ -12,6 +12,7 @@
 #include "core/mem.h"
 #include "core/utf8.h"
 #include "io/file.h"
+#include "io/meant.h"
 
 enum { NUMBER_MAX = 63 }; /* cJSON cuts longer ones */
 
@@ -273,6 +274,7 @@ cJSON *json_read(const char *path, Err *err) {
     FileMap m;
     if (!file_map(&m, path, err)) {
         if (err->code == EX_DATAERR) err->code = EX_CONFIG;
+        if (err->code == EX_NOINPUT) meant_add(path, err);
         return NULL;
     }
     cJSON *root =

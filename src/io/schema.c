@@ -7,6 +7,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/nearest.h"
 #include "io/json.h"
 
 enum { WORD_MAX = 64, NAME_SIZE = 256, WORDS_MAX = 64, TEXT_SIZE = 512 };
@@ -63,44 +64,6 @@ const char *schema_word(const char *choices, int index, char *buf, size_t size) 
     REQUIRE(index >= 0 && index < w.n, "no word %d in '%s'", index, choices);
     snprintf(buf, size, "%s", w.word[index]);
     return buf;
-}
-
-/* Edits that turn a into b: insertions, deletions, replacements, swaps of neighbours. */
-static int distance(const char *a, const char *b) {
-    int rows[3][WORD_MAX + 1], *before = rows[0], *above = rows[1], *row = rows[2];
-    int na = (int)strlen(a), nb = (int)strlen(b);
-    for (int j = 0; j <= nb; j++) row[j] = j;
-    for (int i = 1; i <= na; i++) {
-        int *spare = before;
-        before = above, above = row, row = spare;
-        row[0] = i;
-        for (int j = 1; j <= nb; j++) {
-            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
-            int best = above[j - 1] + (x != y);
-            if (above[j] + 1 < best) best = above[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) &&
-                y == tolower((unsigned char)a[i - 2]) && before[j - 2] + 1 < best)
-                best = before[j - 2] + 1;
-            row[j] = best;
-        }
-    }
-    return row[nb];
-}
-
-const char *schema_nearest(const char *word, const char *const *words) {
-    size_t n = strlen(word);
-    const char *nearest = NULL;
-    /* At most a third of the letters wrong: beyond, words that merely share a length come up. */
-    int least = (int)((n + 1) / 3) + 1;
-    for (; n <= WORD_MAX && *words; words++) {
-        if (strlen(*words) > WORD_MAX) continue;
-        int edits = distance(word, *words);
-        if (edits >= least) continue;
-        least = edits;
-        nearest = *words;
-    }
-    return nearest;
 }
 
 static void dotted(char buf[NAME_SIZE], const char *prefix, const char *name) {
@@ -228,7 +191,7 @@ static cJSON *parse_fallback(const ConfigKey *k) {
 static bool unknown_key(const char *where, const char *prefix, const char *name, const Words *known,
                         Err *err) {
     char key[NAME_SIZE], other[NAME_SIZE], all[TEXT_SIZE] = "";
-    const char *nearest = schema_nearest(name, known->word);
+    const char *nearest = nearest_word(name, known->word);
     dotted(key, prefix, name);
     if (nearest) {
         dotted(other, prefix, nearest);
@@ -253,7 +216,7 @@ static bool bad_value(const char *where, const char *key, const ConfigKey *k, co
     char allowed[TEXT_SIZE], got[NAME_SIZE];
     Words w;
     words_of_choices(&w, k);
-    const char *nearest = cJSON_IsString(v) ? schema_nearest(v->valuestring, w.word) : NULL;
+    const char *nearest = cJSON_IsString(v) ? nearest_word(v->valuestring, w.word) : NULL;
     describe(k, allowed);
     show(v, got);
     return refuse(where, key, allowed, got, nearest, err);
@@ -360,5 +323,5 @@ bool schema_not_among(const char *where, const char *key, const char *got, const
     char allowed[TEXT_SIZE] = "one of ", quoted[sizeof err->text];
     words_join(words, allowed);
     snprintf(quoted, sizeof quoted, "\"%s\"", got);
-    return refuse(where, key, allowed, quoted, schema_nearest(got, words), err);
+    return refuse(where, key, allowed, quoted, nearest_word(got, words), err);
 }

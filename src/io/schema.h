@@ -66,10 +66,6 @@ void schema_help(FILE *f, const ConfigKey *keys, const char *prefix);
 /* The word of a KEY_CHOICE value. */
 const char *schema_word(const char *choices, int index, char *buf, size_t size);
 
-/* The entry of `words` (NULL-terminated) nearest to `word` by edit distance, or NULL if none is
- * near. A transposition counts as one edit, upper and lower case as equal. */
-const char *schema_nearest(const char *word, const char *const *words);
-
 /* The error (EX_CONFIG) for a value that is none of `words`: lists them, and names the nearest. */
 bool schema_not_among(const char *where, const char *key, const char *got, const char *const *words,
                       Err *err);

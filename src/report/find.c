@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "io/json.h"
+#include "io/meant.h"
 
 static bool is_new(const RunSet *s, const struct stat *place) {
     for (int i = 0; i < s->n; i++)
@@ -75,9 +76,10 @@ bool runs_read(RunSet *s, char *const *paths, int n, bool curves, Err *err) {
     *s = (RunSet){0};
     for (int i = 0; i < n; i++) {
         Err why;
-        if (!file_check_dir(paths[i], &why))
+        if (!file_check_dir(paths[i], &why)) {
+            meant_add(paths[i], &why);
             log_warn("%s; left out", why.text);
-        else if (!look(s, paths[i], curves, 2))
+        } else if (!look(s, paths[i], curves, 2))
             log_warn("%s: neither a run's directory (it has no config.json) nor one of them; left "
                      "out",
                      paths[i]);

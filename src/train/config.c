@@ -7,6 +7,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/nearest.h"
 #include "data/dataset.h"
 #include "io/json.h"
 #include "io/text.h"
@@ -275,6 +276,67 @@ static bool change_mechanism(cJSON *root, char *override, Err *err) {
     return true;
 }
 
+/* ---- what the command line says ---- */
+
+/* Whether an override sets the key, what it is part of, or a part of it. */
+static bool sets(const char *override, const char *key) {
+    const size_t n = strcspn(override, "="), k = strlen(key), less = n < k ? n : k;
+    if (less == 0 || strncmp(override, key, less) != 0) return false;
+    return n == k || (n < k ? key : override)[less] == '.';
+}
+
+/* "lr=1" means "train.lr=1", and "train.lr" is what stands behind a dot of it. */
+enum { MOST_NAMES = 256 };
+typedef struct Names {
+    char full[MOST_NAMES][64];
+    const char *last[MOST_NAMES + 1];
+    int n;
+} Names;
+
+static void add_names(Names *names, const char *prefix, const ConfigKey *keys) {
+    for (const ConfigKey *k = keys; k && k->name && names->n < MOST_NAMES; k++) {
+        char *full = names->full[names->n];
+        const int at = snprintf(full, 64, "%s.", prefix);
+        snprintf(full + at, 64 - (size_t)at, "%s", k->name);
+        names->last[names->n++] = full + at;
+    }
+}
+
+/* The key that a bare name stands for; NULL: none is near. */
+static const char *full_name(Names *names, const char *bare, const cJSON *config) {
+    const AttnMech *mech = attn_find(mechanism_of(config));
+    *names = (Names){.n = 0};
+    add_names(names, "train", train_keys);
+    add_names(names, "model", model_keys);
+    add_names(names, "model.attention", mech ? mech->keys : NULL);
+    add_names(names, "data", all_data_keys);
+    const char *near = nearest_word(bare, names->last);
+    for (int i = 0; near && i < names->n; i++)
+        if (names->last[i] == near) return names->full[i];
+    return NULL;
+}
+
+/* An error in a key that was set there is not in the file. */
+static void blame_command_line(Err *err, const Config *c, const cJSON *config,
+                               char *const *overrides, int count) {
+    char key[sizeof err->key];
+    const size_t n = strlen(c->path);
+    Names names;
+    int i = 0;
+    snprintf(key, sizeof key, "%s", err->key);
+    while (i < count && !(key[0] && sets(overrides[i], key))) i++;
+    if (i == count || strncmp(err->text, c->path, n) != 0) return;
+    const char *full = strchr(key, '.') || !strstr(err->text, "is unknown")
+                           ? NULL
+                           : full_name(&names, key, config);
+    if (full)
+        err_set(err, err->code, "on the command line: key '%s' is unknown; did you mean '%s'?", key,
+                full);
+    else
+        err_set(err, err->code, "on the command line%s", err->text + n);
+    err_blame(err, key);
+}
+
 bool config_open(Config *c, const cJSON *root, const char *where, char *const *overrides, int count,
                  Err *err) {
     *c = (Config){0};
@@ -283,7 +345,10 @@ bool config_open(Config *c, const cJSON *root, const char *where, char *const *o
     bool ok = true;
     for (int i = 0; ok && i < count; i++) ok = change_mechanism(own, overrides[i], err);
     for (int i = 0; ok && i < count; i++) ok = json_override(own, overrides[i], err);
-    ok = ok && read_all(c, own, err);
+    if (ok && !read_all(c, own, err)) {
+        blame_command_line(err, c, own, overrides, count);
+        ok = false;
+    }
     if (ok) c->resolved = resolve(c);
     cJSON_Delete(own);
     return ok && check_minutes(c, err);

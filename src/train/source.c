@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/meant.h"
 #include "train/kept.h"
 #include "train/state.h"
 
@@ -112,7 +113,7 @@ bool source_open(Source *s, StFile *f, const char *place, SourceWhich which, Err
     if (found && st_open(f, s->path, err) && read_file(s, f, which, err)) return true;
     st_close(f);
     source_close(s);
-    return false;
+    return err->code == EX_NOINPUT ? meant_add(place, err) : false;
 }
 
 void source_close(Source *s) { run_free(&s->run); }

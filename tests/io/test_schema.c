@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/nearest.h"
 #include "io/json.h"
 #include "io/schema.h"
 
@@ -317,7 +318,7 @@ static void nearest(void **state) {
     };
     char longest[2000];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *found = schema_nearest(rows[i].word, words);
+        const char *found = nearest_word(rows[i].word, words);
         if (rows[i].nearest)
             assert_string_equal(found, rows[i].nearest);
         else
@@ -325,7 +326,7 @@ static void nearest(void **state) {
     }
     memset(longest, 'h', sizeof longest);
     longest[sizeof longest - 1] = '\0';
-    assert_null(schema_nearest(longest, words));
+    assert_null(nearest_word(longest, words));
 }
 
 static void words(void **state) {
