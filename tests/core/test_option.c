@@ -104,7 +104,7 @@ static void errors_name_the_option(void **state) {
     REFUSED("--own is given twice", "--own", "--own");
     REFUSED("--text: a value is missing; 'prog --help' says more", "--text");
     REFUSED("--nope: no such option; 'prog --help' says more", "--nope");
-    REFUSED("-flag: no such option; 'prog --help' says more", "-flag", "x");
+    REFUSED("-flag: no such option; did you mean '--flag'? 'prog --help' says more", "-flag", "x");
 }
 
 int main(void) {
