@@ -28,7 +28,7 @@ mechanism_of() { # mechanism_of PATCH...
     file=$(sed -n 's#^+++ b/src/##p' "$@" | sort -u)
     [[ $file =~ ^attention/([a-z_]+)\.c$ ]] || return
     file=${BASH_REMATCH[1]//_/-}
-    build/double/cast_train --help | grep -q "^  model.attention.type=$file:" && echo "$file"
+    build/double/cast_train --help keys | grep -q "^  model.attention.type=$file:" && echo "$file"
 }
 run_tests() { # run_tests PATCH...
     local MECHANISM

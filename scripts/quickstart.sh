@@ -36,6 +36,6 @@ What to look at next:
 And to go on:
   ./cast_train configs/quickstart.json model.attention.type=full    the same with exact attention
   ./cast_train configs/listops.json              ListOps in full: 96,000 long expressions, generated here
-  ./cast_train --help                            all that a config may say
+  ./cast_train --help keys                       all that a config may say
   make test                                      runs all tests
 END

@@ -9,6 +9,7 @@
 #include "core/option.h"
 #include "core/version.h"
 #include "train/fast.h"
+#include "train/shipped.h"
 #include "train/stop.h"
 #include "train/train.h"
 
@@ -43,6 +44,22 @@ static const Option options[] = {
     {0},
 };
 
+/* What a config may be about, by name. */
+static void print_choices(FILE *f) {
+    fputs("\ntasks       ", f);
+    for (int i = 0; task_table[i]; i++) fprintf(f, "%s ", task_table[i]->name);
+    fputs("\nattention   ", f);
+    for (int i = 0; attn_table[i]; i++) fprintf(f, "%s ", attn_table[i]->name);
+    fputs("\nconfigs     ", f);
+    shipped_print(f);
+    fputs("\nkeys        cast_train --help keys\n", f);
+}
+
+static void print_keys(FILE *f) {
+    fputs("keys of a config, with what they may be and their defaults:\n", f);
+    config_help(f);
+}
+
 static const Program program = {
     "cast_train",
     "usage: cast_train CONFIG [key=value ...] [--out DIR] [--threads N] [--stop-at S] "
@@ -61,10 +78,10 @@ static const Program program = {
     "token) and acc accuracy of training "
     "(means of the last train.log_every updates and those before), lr learning rate, |g| norm of "
     "the gradients, examples and tokens a second, useful floating-point operations a second and "
-    "what share that is of the measured peak of the threads, time left.\n\n"
-    "keys, with what they may be and their defaults:\n",
-    config_help,
-    "CONFIG",
+    "what share that is of the measured peak of the threads, time left.\n",
+    .more = print_choices,
+    .keys = print_keys,
+    .needs = "CONFIG",
 };
 
 /* ---- the command that goes on ---- */

@@ -191,7 +191,11 @@ bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
         if (c == ':' || c == '?') return wrong(p->name, c, argv, longs, err);
-        if (c == OPT_HELP) print_help(stdout, p);
+        const bool keys = c == OPT_HELP && p->keys && argv[optind] && !strcmp(argv[optind], "keys");
+        if (keys)
+            p->keys(stdout);
+        else if (c == OPT_HELP)
+            print_help(stdout, p);
         if (c == OPT_VERSION) print_version(p);
         if (c == OPT_HELP || c == OPT_VERSION) leave(p);
         if (!take(out, &p->options[c - OPT_FIRST], optarg, err)) return false;

@@ -44,6 +44,7 @@ typedef struct Program {
     const Option *options; /* ends with a row without a name */
     const char *notes;     /* --help: what follows the options; NULL: nothing */
     void (*more)(FILE *f); /* --help: prints what follows these; NULL: nothing */
+    void (*keys)(FILE *f); /* what --help keys prints; NULL: there is no such */
     const char *needs;     /* what the first word is that must be there: "CONFIG"; NULL: none */
 } Program;
 

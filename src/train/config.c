@@ -14,6 +14,7 @@
 #include "optim/schedule.h"
 #include "train/guard.h"
 #include "train/kept.h"
+#include "train/shipped.h"
 
 static const char *task_name(int i) { return task_table[i] ? task_table[i]->name : NULL; }
 
@@ -355,9 +356,10 @@ bool config_open(Config *c, const cJSON *root, const char *where, char *const *o
 }
 
 bool config_load(Config *c, const char *path, char *const *overrides, int count, Err *err) {
+    char where[FILE_PATH_MAX];
     *c = (Config){0};
-    cJSON *root = json_read(path, err);
-    const bool ok = root && config_open(c, root, path, overrides, count, err);
+    cJSON *root = shipped_read(path, where, err);
+    const bool ok = root && config_open(c, root, where, overrides, count, err);
     cJSON_Delete(root);
     return ok;
 }

@@ -59,7 +59,7 @@ same "dropout" "$tmp/single.json" model.dropout=0.2 model.norm=scale model.pre_n
     model.attention='{"type":"full"}'
 while read -r mechanism; do
     same "$mechanism" "$tmp/single.json" model.attention.type="$mechanism" train.steps=12
-done < <("$bin/cast_train" --help | sed -nE 's/^  model.attention.type=([a-z-]+):.*/\1/p')
+done < <("$bin/cast_train" --help keys | sed -nE 's/^  model.attention.type=([a-z-]+):.*/\1/p')
 same "accumulation of 2" "$tmp/single.json" train.accumulate=2 model.attention.mechanism=sa_topk
 same "averages" "$tmp/single.json" train.ema=0.9 model.norm=batch train.label_smoothing=0.1 model.dropout_ffn=0.1
 same "a batch of one" "$tmp/single.json" train.batch=1 model.d=96 model.d_ff=192 model.norm=batch

@@ -17,7 +17,9 @@ long=("$bin/cast_train" "$tmp/long.json" --threads 1)
 
 # ---- what it prints and leaves ----
 
-expect 0 'train\.eval_every' "help tells the keys" "$bin/cast_train" --help
+expect 0 'train\.eval_every' "help tells the keys" "$bin/cast_train" --help keys
+expect 0 '^attention +cast full naive' "and what there is" "$bin/cast_train" --help
+check "on one screen" test "$(wc -l <"$tmp/out")" -le 50
 expect 0 '^cast_train [0-9.]+$' "version" "$bin/cast_train" --version
 expect 0 'blocks.0.attn.q.weight +\[16,16\] +256 +trained, decayed' "a dry run prints parameters" \
     "${train[@]}" --out "$tmp/dry" --dry-run
@@ -48,6 +50,26 @@ check "by the task's rules" grep -q 'LRA' "$tmp/smoke/data/listops-fast/train.sa
 expect 73 'is no smoke run' "a run stays as it is" "${train[@]}" --fast --out "$tmp/own"
 check "with its checkpoint" test -e "$tmp/own/last.safetensors"
 expect 64 'exclude each other' "touching nothing" smoke "$tmp/words.json" --fast --dry-run
+
+# ---- a config on another ----
+
+sed 's/5e-3/1e-4/' "$tmp/tiny.json" >"$tmp/base.json"
+echo '{ "base": "base.json", "train": { "lr": 5e-3 }, "model": { "attention": { "mechanism": "sa_topk" } } }' >"$tmp/own.json"
+"$bin/cast_train" "$tmp/own.json" --out "$tmp/based" >/dev/null 2>&1
+"${train[@]}" model.attention.mechanism=sa_topk --out "$tmp/unbased" >/dev/null 2>&1
+check "a base and what differs" cmp "$tmp/based/config.json" "$tmp/unbased/config.json"
+echo '{ "base": "base.json", "model": { "attention": { "type": "full" } } }' >"$tmp/full.json"
+expect 0 'model +full attention' "another mechanism, without the base's keys" \
+    "$bin/cast_train" "$tmp/full.json" --dry-run --out "$tmp/dry"
+echo '{ "base": "around.json" }' >"$tmp/around.json"
+expect 78 "more than 8 configs on each other" "a base that is itself" "$bin/cast_train" "$tmp/around.json" --dry-run
+echo '{ "base": "bsae.json" }' >"$tmp/wrong.json"
+expect 66 "bsae.json: cannot be read.*did you mean '$tmp/base.json'" "a base that is not there" \
+    "$bin/cast_train" "$tmp/wrong.json" --dry-run
+echo '{ "base": 3 }' >"$tmp/wrong.json"
+expect 78 "key 'base' must be the path" "a base that is none" "$bin/cast_train" "$tmp/wrong.json" --dry-run
+expect 0 'in all +674062' "a shipped config, from anywhere" smoke listops --dry-run
+expect 0 'in all +674062' "by its file's name" smoke listops_sa.json --dry-run
 
 limited=("${train[@]}" train.eval_limit=5 --out "$tmp/limited")
 expect 0 '^not tested, as --no-test has it' "without a test" "${limited[@]}" --no-test

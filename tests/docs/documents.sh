@@ -42,7 +42,7 @@ facts() { # PAGE
 }
 
 # "key default" of every key, those of all mechanisms.
-"$bin/cast_train" --help | sed -nE 's/^  ((task|(data|train|model)\.[a-z0-9_.]+)) .*\((.*; )?(default (.*)|required)\)$/\1 \6/p' >"$tmp/keys"
+"$bin/cast_train" --help keys | sed -nE 's/^  ((task|(data|train|model)\.[a-z0-9_.]+)) .*\((.*; )?(default (.*)|required)\)$/\1 \6/p' >"$tmp/keys"
 
 anchors() { facts "$1" | sed -n 's/^[0-9]* heading #* //p' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
 is_there() { # PATH PAGE
@@ -153,6 +153,6 @@ described() { # described: mechanisms without one
     local mechanism
     while read -r mechanism; do
         grep -qx "### $mechanism" docs/method.md || echo "no entry for $mechanism"
-    done < <("$bin/cast_train" --help | sed -nE 's/^  model.attention.type=([a-z-]+):.*/\1/p')
+    done < <("$bin/cast_train" --help keys | sed -nE 's/^  model.attention.type=([a-z-]+):.*/\1/p')
 }
 check "every mechanism is in docs/method.md" diff /dev/null <(described)

@@ -1,0 +1,117 @@
+#include "train/shipped.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "io/json.h"
+#include "io/meant.h"
+
+/* Configs beside the program: in a source tree, of a build in it, installed. */
+static const char *const places[] = {"configs", "../../configs", "../share/cast/configs"};
+enum { PLACES = sizeof places / sizeof *places };
+
+/* False: it does not say where it is. */
+static bool find_place(char place[FILE_PATH_MAX], int i) {
+    char program[FILE_PATH_MAX];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n <= 0) return false;
+    program[n] = '\0';
+    char *slash = strrchr(program, '/');
+    if (!slash) return false;
+    *slash = '\0';
+    return snprintf(place, FILE_PATH_MAX, "%s/%s", program, places[i]) < FILE_PATH_MAX;
+}
+
+/* Of a name without a directory; false: there is none. */
+static bool find_shipped(char path[FILE_PATH_MAX], const char *name) {
+    char place[FILE_PATH_MAX];
+    const size_t n = strlen(name);
+    const bool whole = n > 5 && !strcmp(name + n - 5, ".json");
+    if (strchr(name, '/')) return false;
+    for (int i = 0; i < PLACES; i++)
+        if (find_place(place, i) &&
+            snprintf(path, FILE_PATH_MAX, "%s/%s%s", place, name, whole ? "" : ".json") <
+                FILE_PATH_MAX &&
+            file_exists(path))
+            return true;
+    return false;
+}
+
+/* ---- a base ---- */
+
+enum { MOST_BASES = 8 };
+
+static void merge(cJSON *base, const cJSON *own);
+
+/* One item of a config in the place of its base's. */
+static void merge_item(cJSON *base, const cJSON *own) {
+    cJSON *was = cJSON_GetObjectItemCaseSensitive(base, own->string);
+    const char *type = json_string(own, "type"), *other = json_string(was, "type");
+    const bool another = !strcmp(own->string, "attention") && was && type &&
+                         strcmp(type, other ? other : "cast") != 0;
+    if (was && cJSON_IsObject(was) && cJSON_IsObject(own) && !another) {
+        merge(was, own);
+        return;
+    }
+    if (was) cJSON_DeleteItemFromObjectCaseSensitive(base, own->string);
+    cJSON_AddItemToObject(base, own->string, cJSON_Duplicate(own, true));
+}
+
+static void merge(cJSON *base, const cJSON *own) {
+    for (const cJSON *o = own->child; o; o = o->next) merge_item(base, o);
+}
+
+static cJSON *read_on_base(const char *path, int depth, Err *err);
+
+/* Takes over `own`, the file's. */
+static cJSON *put_on_base(cJSON *own, const char *path, int depth, Err *err) {
+    char base[FILE_PATH_MAX];
+    cJSON *key = cJSON_DetachItemFromObjectCaseSensitive(own, "base"), *root = NULL;
+    const char *slash = strrchr(path, '/'), *name = cJSON_GetStringValue(key);
+    const int dir = slash && name && *name != '/' ? (int)(slash - path) + 1 : 0;
+    if (!name)
+        err_set(err, EX_CONFIG, "%s: key 'base' must be the path of a config", path);
+    else if (depth == MOST_BASES)
+        err_set(err, EX_CONFIG, "%s: key 'base': more than %d configs on each other", path,
+                MOST_BASES);
+    else if (snprintf(base, sizeof base, "%.*s%s", dir, path, name) >= (int)sizeof base)
+        err_set(err, EX_CONFIG, "%s: key 'base': this name is too long", path);
+    else
+        root = read_on_base(base, depth + 1, err);
+    if (root) merge(root, own);
+    cJSON_Delete(key);
+    cJSON_Delete(own);
+    return root;
+}
+
+static cJSON *read_on_base(const char *path, int depth, Err *err) {
+    cJSON *own = json_read(path, err);
+    const bool based = cJSON_GetObjectItemCaseSensitive(own, "base") != NULL;
+    return based ? put_on_base(own, path, depth, err) : own;
+}
+
+cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
+    snprintf(where, FILE_PATH_MAX, "%s", path);
+    if (!file_exists(path) && !find_shipped(where, path))
+        snprintf(where, FILE_PATH_MAX, "%s", path);
+    return read_on_base(where, 0, err);
+}
+
+/* ---- all of them ---- */
+
+void shipped_print(FILE *f) {
+    char place[FILE_PATH_MAX];
+    FileList list;
+    Err ignored;
+    for (int i = 0; i < PLACES; i++) {
+        if (!find_place(place, i) || !file_list(&list, place, "", ".json", &ignored)) continue;
+        for (int k = 0; k < list.n; k++) {
+            const char *slash = strrchr(list.name[k], '/');
+            fprintf(f, "%s%s", k ? " " : "", slash ? slash + 1 : list.name[k]);
+        }
+        const bool any = list.n > 0;
+        file_list_free(&list);
+        if (any) return;
+    }
+}

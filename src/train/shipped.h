@@ -1,0 +1,19 @@
+/* Config files as people name them: one that is not there is looked for among the configs that come
+ * with the program, and one may name another that it is based on. */
+#ifndef TRAIN_SHIPPED_H
+#define TRAIN_SHIPPED_H
+
+#include <cjson/cJSON.h>
+
+#include "io/file.h"
+
+/* Reads the config that `path` stands for: the file; or, of a name alone, with or without ".json",
+ * the shipped one. `where` becomes its path, for messages. With "base": PATH, from the file's own
+ * directory, it is that config with what the file says in its place, section by section; another
+ * mechanism starts from its own defaults. NULL: EX_NOINPUT, with the nearest name; EX_CONFIG. */
+cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err);
+
+/* The shipped ones, by name, on one line. */
+void shipped_print(FILE *f);
+
+#endif
