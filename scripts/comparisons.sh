@@ -56,8 +56,8 @@ report() { # report NAME
 # Full attention on Text and on Image, an hour each on two cores.
 full() {
     local dir=runs/swap$suffix
-    train "$dir/full-text" configs/text.json "$(part 1300)" model.attention.type=full
-    train "$dir/full-image" configs/image.json "$(part 7200)" model.attention.type=full train.warmup="$(part 500)" \
+    train "$dir/full-text" configs/text.json "$(part 1800)" model.attention.type=full
+    train "$dir/full-image" configs/image.json "$(part 1900)" model.attention.type=full train.warmup="$(part 200)" \
         train.lr=1e-3
 }
 
