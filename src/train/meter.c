@@ -61,6 +61,17 @@ static void show_place(const Meter *m, const State *s, const Work *w) {
     log_progress_heading(text);
 }
 
+/* Of the measured peak. NaN: nobody knows; a share of more than all says that of the peak. */
+static double peak_share(const Meter *m, double gflops) {
+    return gflops <= m->peak ? gflops / m->peak : NAN;
+}
+
+static const char *share_text(char *buf, size_t size, double share) {
+    buf[0] = '\0';
+    if (!isnan(share)) snprintf(buf, size, " %.0f%%", 100 * share);
+    return buf;
+}
+
 /* Speeds and means since the report before the last one: steadier than those of a few updates. */
 static void draw(Meter *m, const State *s, double lr, double norm, bool keep) {
     const Work w = work_sum(&m->now, &m->before);
@@ -68,19 +79,20 @@ static void draw(Meter *m, const State *s, double lr, double norm, bool keep) {
     const double n = t->answers + b->answers, flops = w.flops / w.seconds;
     const bool bits = m->conf->objective == OBJECTIVE_MASKED;
     const double loss = (t->loss + b->loss) / n / (bits ? log(2) : 1);
-    char left[32], samples[32], tokens[32], speed[32], losses[32];
+    char left[32], samples[32], tokens[32], speed[32], losses[32], share[16];
     if (m->among) show_place(m, s, &w);
     snprintf(losses, sizeof losses, loss < 1000 ? "%.3f" : "%.3g", loss);
     log_progress(keep,
                  "%lld/%lld ep %.2f  %s left  %s %s acc %.1f%%  lr %.1e |g| %.2g  "
-                 "%s/s %s tok/s %sFLOP/s %.0f%%",
+                 "%s/s %s tok/s %sFLOP/s%s",
                  (long long)s->update, (long long)m->horizon,
                  (double)s->update / (double)m->per_epoch,
                  format_duration(left, sizeof left, seconds_left(m, s, &w)), bits ? "bits" : "loss",
                  losses, 100 * (t->correct + b->correct) / n, lr, norm,
                  format_rate(samples, sizeof samples, w.samples / w.seconds),
                  format_count(tokens, sizeof tokens, w.tokens / w.seconds),
-                 format_count(speed, sizeof speed, flops), 100 * flops * 1e-9 / m->peak);
+                 format_count(speed, sizeof speed, flops),
+                 share_text(share, sizeof share, peak_share(m, flops * 1e-9)));
 }
 
 static void show(Meter *m, const State *s, double lr, double norm) {
@@ -152,7 +164,7 @@ static void report(Meter *m, State *s, double lr) {
     scalar(m, "train/samples_per_s", w->samples / w->seconds);
     metrics_real(&m->file, "tokens_per_s", w->tokens / w->seconds);
     metrics_real(&m->file, "gflops", gflops);
-    metrics_real(&m->file, "peak_share", gflops / m->peak);
+    metrics_real(&m->file, "peak_share", peak_share(m, gflops));
     metrics_real(&m->file, "seconds", m->seconds);
     metrics_real(&m->file, "rss_mb", m->most_own * 1e-6);
     metrics_real(&m->file, "mapped_mb", usage.mapped * 1e-6);

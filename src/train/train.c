@@ -8,6 +8,7 @@
 #include "train/banner.h"
 #include "train/evaluate.h"
 #include "train/keep.h"
+#include "train/length.h"
 #include "train/origin.h"
 #include "train/patience.h"
 #include "train/run.h"
@@ -293,7 +294,8 @@ static bool work(Trainer *t, TrainEnd *end, Err *err) {
     if (!loop(t, err)) return false;
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     if (*end == TRAIN_DONE && !t->r->no_test && !test(t, err)) return false;
-    Err lost;
+    Err lost; /* of a figure that shares are held against: not the run's */
+    rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), &lost);
     const bool told = write_lost_tests(t, &lost);
     if (!keep_at_end(&t->keep, err)) return false;
     if (!told) return err_set(err, lost.code, "%s", lost.text);
@@ -426,26 +428,6 @@ static bool open_room(Trainer *t, Err *err) {
                             keep < validations ? keep : (int)validations, err);
 }
 
-/* A run that had more than it is asked for now would pass for one that had less. Of times as far as
- * lines of metrics tell them. */
-static bool check_length(const Trainer *t, Err *err) {
-    const int64_t made = t->state.update;
-    const double minutes = t->c->train.minutes;
-    double seconds;
-    if (made > t->horizon)
-        return err_set(err, EX_CONFIG,
-                       "%s has had %lld updates, more than the %lld that it is asked for. Ask for "
-                       "no less than it had (train.steps, train.epochs), or use another --out",
-                       t->dir.dir, (long long)made, (long long)t->horizon);
-    /* The time was not up at the update before the last. */
-    if (minutes == 0 || !run_seconds(t->dir.metrics, made - 1, &seconds, err)) return minutes == 0;
-    return seconds < minutes * 60 ||
-           err_set(err, EX_CONFIG,
-                   "%s has had more than the %g minutes that it is asked for. Ask for no less than "
-                   "it had (train.minutes), or use another --out",
-                   t->dir.dir, minutes);
-}
-
 static bool open_meter(Trainer *t, Err *err) {
     Meter *m = &t->meter;
     m->conf = &t->c->train;
@@ -472,8 +454,11 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if ((!t->r->dry_run && !open_room(t, err)) || !open_state(t, err)) return false;
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
-    if (t->begun && (!check_length(t, err) || !describe(t, err))) return false;
+    if (t->begun && (!length_check(&t->dir, &t->c->train, t->state.update, t->horizon, err) ||
+                     !describe(t, err)))
+        return false;
     if (!rundir_add(&t->dir, "data", loader_describe(&t->loader), err) ||
+        !rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), err) ||
         (t->r->fast && !rundir_add(&t->dir, "fast", cJSON_CreateTrue(), err)))
         return false;
     origin_close(&t->origin);

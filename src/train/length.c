@@ -1,0 +1,21 @@
+#include "train/length.h"
+
+#include "train/run.h"
+
+bool length_check(const RunDir *dir, const TrainConf *conf, int64_t made, int64_t horizon,
+                  Err *err) {
+    double seconds;
+    if (made > horizon)
+        return err_set(err, EX_CONFIG,
+                       "%s has had %lld updates, more than the %lld that it is asked for. Ask for "
+                       "no less than it had (train.steps, train.epochs), or use another --out",
+                       dir->dir, (long long)made, (long long)horizon);
+    /* The time was not up at the update before the last. */
+    if (conf->minutes == 0 || !run_seconds(dir->metrics, made - 1, &seconds, err))
+        return conf->minutes == 0;
+    return seconds < conf->minutes * 60 ||
+           err_set(err, EX_CONFIG,
+                   "%s has had more than the %g minutes that it is asked for. Ask for no less than "
+                   "it had (train.minutes), or use another --out",
+                   dir->dir, conf->minutes);
+}
