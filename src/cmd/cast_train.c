@@ -51,7 +51,7 @@ static void print_choices(FILE *f) {
     fputs("\nattention   ", f);
     for (int i = 0; attn_table[i]; i++) fprintf(f, "%s ", attn_table[i]->name);
     fputs("\nconfigs     ", f);
-    shipped_print(f);
+    shipped_print(f, (int)strlen("configs     "));
     fputs("\nkeys        cast_train --help keys\n", f);
 }
 

@@ -100,15 +100,24 @@ cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
 
 /* ---- all of them ---- */
 
-void shipped_print(FILE *f) {
+enum { COLUMNS = 100 };
+
+void shipped_print(FILE *f, int indent) {
     char place[FILE_PATH_MAX];
     FileList list;
     Err ignored;
     for (int i = 0; i < PLACES; i++) {
         if (!find_place(place, i) || !file_list(&list, place, "", ".json", &ignored)) continue;
+        int at = indent;
         for (int k = 0; k < list.n; k++) {
-            const char *slash = strrchr(list.name[k], '/');
-            fprintf(f, "%s%s", k ? " " : "", slash ? slash + 1 : list.name[k]);
+            const char *slash = strrchr(list.name[k], '/'),
+                       *name = slash ? slash + 1 : list.name[k];
+            const int n = (int)strcspn(name, ".") + 1;
+            if (at + n > COLUMNS) {
+                fprintf(f, "\n%*s", indent, "");
+                at = indent;
+            }
+            at += fprintf(f, "%.*s ", n - 1, name);
         }
         const bool any = list.n > 0;
         file_list_free(&list);

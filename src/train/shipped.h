@@ -13,7 +13,7 @@
  * mechanism starts from its own defaults. NULL: EX_NOINPUT, with the nearest name; EX_CONFIG. */
 cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err);
 
-/* The shipped ones, by name, on one line. */
-void shipped_print(FILE *f);
+/* The names of the shipped ones, from column `indent` on. */
+void shipped_print(FILE *f, int indent);
 
 #endif
