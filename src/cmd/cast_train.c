@@ -46,10 +46,10 @@ static const Option options[] = {
 
 /* What a config may be about, by name. */
 static void print_choices(FILE *f) {
-    fputs("\ntasks       ", f);
-    for (int i = 0; task_table[i]; i++) fprintf(f, "%s ", task_table[i]->name);
-    fputs("\nattention   ", f);
-    for (int i = 0; attn_table[i]; i++) fprintf(f, "%s ", attn_table[i]->name);
+    fputs("\ntasks      ", f);
+    for (int i = 0; task_table[i]; i++) fprintf(f, " %s", task_table[i]->name);
+    fputs("\nattention  ", f);
+    for (int i = 0; attn_table[i]; i++) fprintf(f, " %s", attn_table[i]->name);
     fputs("\nconfigs     ", f);
     shipped_print(f, (int)strlen("configs     "));
     fputs("\nkeys        cast_train --help keys\n", f);
