@@ -89,7 +89,7 @@ def must_run(program: Path, *arguments: object) -> None:
 
 def mechanisms(program: Path) -> list[str]:
     """The rows of the program's table of attention mechanisms."""
-    done = run(program.with_name("cast_train"), "--help")
+    done = run(program.with_name("cast_train"), "--help", "keys")
     return re.findall(r"^  model\.attention\.type=([\w-]+):", done.stdout, re.MULTILINE)
 
 
@@ -98,7 +98,7 @@ def check_table(program: Path) -> list[str]:
     compared = {case.config.model.attention.type for case in cases.all_cases()}
     names = mechanisms(program)
     if not names:
-        raise SystemExit(f"{program}: cast_train --help beside it lists no mechanisms")
+        raise SystemExit(f"{program}: cast_train --help keys beside it lists no mechanisms")
     for name in names:
         if name not in ATTENTION or name not in compared:
             raise SystemExit(f"{program}: {name} attention has no model here, or no cases")
