@@ -2,15 +2,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/option.h"
 #include "report/compare.h"
 #include "report/curve_plot.h"
+#include "report/formats.h"
 #include "report/page.h"
 #include "report/papers.h"
 #include "report/points.h"
 #include "report/results.h"
 #include "report/scaling.h"
+#include "report/terminal.h"
 #include "train/stop.h"
 
 #define TRY_HELP "; 'cast_report --help' says more"
@@ -26,12 +29,14 @@ typedef enum What {
 
 typedef struct Options {
     int format, what, axis, band; /* -1: not said */
-    bool papers, each, keep, compare;
-    const char *plot, *html;
-    CommandLine line; /* RUN... */
+    bool papers, each, keep, compare, across;
+    const char *plot, *html, *columns, *caption, *label;
+    double width, height; /* millimetres; 0: not said */
+    CommandLine line;     /* RUN... */
 } Options;
 
-static const char *const formats[] = {"md", "latex", "csv", NULL};
+static const char *const formats[] = {"md", "latex", "csv", "terminal", NULL};
+static const TableFormat format_of[] = {TABLE_MD, TABLE_LATEX, TABLE_CSV, TABLE_TERMINAL};
 static const char *const whats[] = {"loss",   "accuracy", "clusters", "length",
                                     "growth", "points",   NULL};
 static const char *const axes[] = {"steps", "time", "tokens", NULL};
@@ -51,7 +56,22 @@ static bool take_plot(void *value, const char *name, const char *text, Err *err)
 #define AT(field) offsetof(Options, field)
 static const Option options[] = {
     {"format", OPTION_WORD, AT(format), "F",
-     "the table on standard output: md, latex (booktabs) or csv [md]", .words = formats},
+     "the table on standard output: md, latex (booktabs, the best of a task bold), csv or "
+     "terminal, "
+     "which leaves out what a line has no room for [on a terminal: terminal, else md]",
+     .words = formats},
+    {"columns", OPTION_TEXT, AT(columns), "LIST",
+     "these columns of the table, in this order: 'clusters,test_best_percent'; help lists them"},
+    {"caption", OPTION_TEXT, AT(caption), "TEXT",
+     "of --format latex, which is a table environment then"},
+    {"label", OPTION_TEXT, AT(label), "NAME", "the same, for \\ref: tab:clusters"},
+    {"across", OPTION_FLAG, AT(across), NULL,
+     "of --format latex: for a page of two columns, as wide as both (table*)"},
+    {"width", OPTION_REAL, AT(width), "MM",
+     "of a plot, whose letters have 8 points then; of the page that a LaTeX table is for, which a "
+     "wider "
+     "one is warned of [86, --across 178]"},
+    {"height", OPTION_REAL, AT(height), "MM", "of a plot"},
     {"papers", OPTION_FLAG, AT(papers), NULL,
      "published accuracies by task, and ours of each mechanism, of best and last weights, instead"},
     {"compare", OPTION_FLAG, AT(compare), NULL,
@@ -59,7 +79,8 @@ static const Option options[] = {
      "errors and numbers of seeds"},
     {"each", OPTION_FLAG, AT(each), NULL, "each run by itself, by its name"},
     {"plot", OPTION_OWN, AT(plot), "FILE",
-     "a plot instead of the table, drawn by gnuplot (Debian: gnuplot-nox)", .take = take_plot},
+     "a plot instead of the table, as .svg, .png or .pdf, drawn by gnuplot (Debian: gnuplot-nox)",
+     .take = take_plot},
     {"what", OPTION_WORD, AT(what), "W",
      "of what: loss, accuracy (training as lines, validation as points), clusters (test accuracy "
      "over their number); of BENCH length (speed and memory) or growth (their exponents); of ROWS "
@@ -78,14 +99,13 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_report",
-    "usage: cast_report RUN... [--format md|latex|csv] [--papers] [--each]\n"
-    "       cast_report RUN RUN --compare [--format md|latex|csv]\n"
-    "       cast_report RUN... --plot FILE.svg|FILE.png [--what loss|accuracy|clusters] [--x "
-    "AXIS]\n"
+    "usage: cast_report RUN... [--format F] [--columns LIST] [--papers] [--each]\n"
+    "       cast_report RUN RUN --compare [--format F]\n"
+    "       cast_report RUN... --plot FILE [--what loss|accuracy|clusters] [--x AXIS]\n"
     "       cast_report RUN... --html FILE\n"
-    "       cast_report BENCH... --what length [--plot FILE.svg|FILE.png]\n"
+    "       cast_report BENCH... --what length [--plot FILE]\n"
     "       cast_report BENCH... --what growth\n"
-    "       cast_report ROWS... --what points [--plot FILE.svg|FILE.png]\n\n"
+    "       cast_report ROWS... --what points [--plot FILE]\n\n"
     "Reports on training runs. RUN is a run's directory, or a directory of them, one level or two. "
     "Runs that differ in nothing but their seed are one row, or one line with a band; columns are "
     "the config's keys that differ. What is no run, or cannot be read, is told and left out. BENCH "
@@ -98,12 +118,12 @@ static const Program program = {
     .needs = "RUN",
 };
 
-/* What was asked for must be of use. */
 /* Whether they are files of rows, and no runs. */
 static bool of_rows(const Options *o) { return o->what >= (int)WHAT_LENGTH; }
 
-static bool check(const Options *o, Err *err) {
-    const bool rows = of_rows(o);
+/* What was asked for must be of use: of tables and kinds of report, then of plots. */
+static bool check_tables(const Options *o, Err *err) {
+    const bool latex = o->format >= 0 && format_of[o->format] == TABLE_LATEX;
     if (o->compare && (o->papers || o->each || o->plot || o->html || o->what >= 0))
         return err_set(err, EX_USAGE,
                        "--compare takes no --papers, --each, --plot, --html or --what" TRY_HELP);
@@ -111,40 +131,84 @@ static bool check(const Options *o, Err *err) {
         return err_set(err, EX_USAGE, "--compare is of two RUNs, got %d" TRY_HELP, o->line.nwords);
     if (o->papers && o->each)
         return err_set(err, EX_USAGE, "--papers shows means over seeds: not with --each" TRY_HELP);
-    if (rows && (o->html || o->papers || o->each))
+    if (of_rows(o) && (o->html || o->papers || o->each))
         return err_set(err, EX_USAGE, "--what %s takes no --html, --papers or --each" TRY_HELP,
                        whats[o->what]);
+    if ((o->caption || o->label || o->across) && !latex)
+        return err_set(err, EX_USAGE, "--%s is of --format latex" TRY_HELP,
+                       o->caption ? "caption"
+                       : o->label ? "label"
+                                  : "across");
+    if (o->width > 0 && !latex && !o->plot)
+        return err_set(err, EX_USAGE, "--width is of --plot and of --format latex" TRY_HELP);
+    return true;
+}
+
+static bool check_plots(const Options *o, Err *err) {
+    const bool rows = of_rows(o), of_runs = o->html || (o->plot && !rows);
     if (o->what == WHAT_GROWTH && o->plot)
         return err_set(err, EX_USAGE,
                        "--what growth is a table; --what length has a plot" TRY_HELP);
-    if (!o->plot && (o->keep || (o->what >= 0 && !rows)))
+    if (!o->plot && (o->keep || o->height > 0 || (o->what >= 0 && !rows)))
         return err_set(err, EX_USAGE, "%s is of --plot FILE" TRY_HELP,
-                       o->keep ? "--keep" : "--what");
-    const bool band = o->html || (o->plot && !rows),
-               axis = o->html || (o->plot && !rows && o->what != WHAT_CLUSTERS);
-    if (o->axis >= 0 && !axis)
+                       o->keep         ? "--keep"
+                       : o->height > 0 ? "--height"
+                                       : "--what");
+    if (o->axis >= 0 && !(of_runs && (o->html || o->what != WHAT_CLUSTERS)))
         return err_set(err, EX_USAGE,
                        "--x is of --html and of plots of loss and accuracy" TRY_HELP);
-    if (o->band >= 0 && !band)
+    if (o->band >= 0 && !of_runs)
         return err_set(err, EX_USAGE, "--band is of --html and of plots of runs" TRY_HELP);
     return true;
+}
+
+static bool check(const Options *o, Err *err) {
+    return check_tables(o, err) && check_plots(o, err);
 }
 
 static int or_first(int choice) { return choice < 0 ? 0 : choice; }
 
 /* Whether the table goes to standard output. */
 static bool wants_table(const Options *o) {
-    return o->format >= 0 || (o->plot ? o->papers : !o->html);
+    return o->format >= 0 || o->columns || (o->plot ? o->papers : !o->html);
 }
+
+static TableFormat table_format(const Options *o) {
+    if (o->format >= 0) return format_of[o->format];
+    return isatty(STDOUT_FILENO) ? TABLE_TERMINAL : TABLE_MD;
+}
+
+static void list_columns(const Table *t) {
+    for (int c = 0; c < t->n; c++) printf("%-30s %s\n", t->columns[c].key, t->columns[c].title);
+}
+
+static bool write_table(const Options *o, Table *t, Err *err) {
+    const double page = o->across ? 178 : 86; /* of A4, in two columns */
+    const TableStyle style = {.format = table_format(o),
+                              .letters = terminal_letters(),
+                              .latex = {.width = o->width > 0 ? o->width : page,
+                                        .caption = o->caption,
+                                        .label = o->label,
+                                        .across = o->across}};
+    if (o->columns && !strcmp(o->columns, "help")) {
+        list_columns(t);
+        return true;
+    }
+    if (o->columns && !table_select(t, o->columns, err)) return false;
+    table_write(t, &style, stdout);
+    return true;
+}
+
+static PlotSize plot_size(const Options *o) { return (PlotSize){o->width, o->height}; }
 
 static bool plot_runs(const Options *o, const Groups *g, Err *err) {
     const CurveBand band = (CurveBand)or_first(o->band);
     const What what = (What)or_first(o->what);
     Plot p;
-    const bool ok = what == WHAT_CLUSTERS
-                        ? curve_plot_clusters(&p, g, band, err)
-                        : curve_plot(&p, g, what == WHAT_LOSS ? RUN_LOSS : RUN_ACCURACY,
-                                     (CurveAxis)or_first(o->axis), band, err);
+    const bool ok = what == WHAT_CLUSTERS ? curve_plot_clusters(&p, plot_size(o), g, band, err)
+                                          : curve_plot(&p, plot_size(o), g,
+                                                       what == WHAT_LOSS ? RUN_LOSS : RUN_ACCURACY,
+                                                       (CurveAxis)or_first(o->axis), band, err);
     if (!ok) return false;
     const bool drawn = plot_write(&p, o->plot, o->keep, err);
     plot_free(&p);
@@ -167,9 +231,8 @@ static bool report(const Options *o, const Groups *g, Err *err) {
     Table results = {0}, beside = {0};
     if (o->html || (wants_table(o) && !o->papers)) results_table(&results, g);
     if (o->papers) papers_table(&beside, g);
-    if (wants_table(o))
-        table_write(o->papers ? &beside : &results, (TableFormat)or_first(o->format), stdout);
-    const bool ok = (!o->plot || plot_runs(o, g, err)) &&
+    const bool ok = (!wants_table(o) || write_table(o, o->papers ? &beside : &results, err)) &&
+                    (!o->plot || plot_runs(o, g, err)) &&
                     (!o->html || write_page(o, g, &results, &beside, err));
     table_free(&results);
     table_free(&beside);
@@ -199,7 +262,7 @@ static bool compare_runs(const Options *o, Err *err) {
     }
     ok = ok && compare_table(&t, &g[0], &g[1], o->line.words, err);
     if (ok) {
-        table_write(&t, (TableFormat)or_first(o->format), stdout);
+        ok = write_table(o, &t, err);
         table_free(&t);
     }
     for (int i = 0; i < 2; i++) {
@@ -217,11 +280,11 @@ static bool report_lengths(const Options *o, Err *err) {
     if (!scaling_read(&s, o->line.words, o->line.nwords, err)) return false;
     if (wants_table(o)) {
         (o->what == WHAT_GROWTH ? scaling_growth : scaling_table)(&t, &s);
-        table_write(&t, (TableFormat)or_first(o->format), stdout);
+        ok = write_table(o, &t, err);
         table_free(&t);
     }
-    if (o->plot) {
-        scaling_plot(&p, &s);
+    if (ok && o->plot) {
+        scaling_plot(&p, plot_size(o), &s);
         ok = plot_write(&p, o->plot, o->keep, err);
         plot_free(&p);
     }
@@ -237,10 +300,10 @@ static bool report_points(const Options *o, Err *err) {
     if (!points_read(&s, o->line.words, o->line.nwords, err)) return false;
     if (wants_table(o)) {
         points_table(&t, &s);
-        table_write(&t, (TableFormat)or_first(o->format), stdout);
+        ok = write_table(o, &t, err);
         table_free(&t);
     }
-    if (o->plot && (ok = points_plot(&p, &s, err))) {
+    if (ok && o->plot && (ok = points_plot(&p, plot_size(o), &s, err))) {
         ok = plot_write(&p, o->plot, o->keep, err);
         plot_free(&p);
     }

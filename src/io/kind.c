@@ -42,6 +42,7 @@ static const Kind kinds[] = {
     [KIND_HTML] = {"HTML page", {"<!doctype html", "<html"}},
     [KIND_SVG] = {"SVG picture", {"<?xml", "<svg"}, .has = "<svg"},
     [KIND_PNG] = {"PNG picture", {"\x89PNG\r\n\x1a\n"}},
+    [KIND_PDF] = {"PDF document", {"%PDF-"}},
     [KIND_GNUPLOT] = {"script of gnuplot's that cast_report wrote",
                       {"set encoding utf8\nset term"}},
     [KIND_SCRIPT] = {"script", {"#!"}},

@@ -18,6 +18,7 @@ typedef enum FileKind {
     KIND_HTML,
     KIND_SVG,
     KIND_PNG,
+    KIND_PDF,
     KIND_GNUPLOT,
     KIND_SCRIPT,
     KIND_PREDICTIONS, /* of cast_eval */

@@ -56,15 +56,19 @@ static void add_columns(Table *t, char *const names[2]) {
     table_column(t, "task", "task", COLUMN_TEXT, 0);
     for (int i = 0; i < 2; i++) {
         char *title = text_format("%s, %%", names[i]);
+        char *error = text_format("%s: standard error", names[i]);
+        char *seeds = text_format("%s: seeds", names[i]);
         table_column(t, title, keys[i][0], COLUMN_NUMBER, 2);
-        table_column(t, "standard error", keys[i][1], COLUMN_NUMBER, 2);
-        table_column(t, "seeds", keys[i][2], COLUMN_NUMBER, 0);
+        table_column(t, error, keys[i][1], COLUMN_NUMBER, 2)->spare = 2;
+        table_column(t, seeds, keys[i][2], COLUMN_NUMBER, 0)->spare = 1;
         mem_free(title);
+        mem_free(error);
+        mem_free(seeds);
     }
     table_column(t, "difference", "difference", COLUMN_NUMBER, 2);
-    table_column(t, "standard error", "standard_error", COLUMN_NUMBER, 2);
-    table_column(t, "95 %: from", "from", COLUMN_NUMBER, 2);
-    table_column(t, "to", "to", COLUMN_NUMBER, 2);
+    table_column(t, "its standard error", "standard_error", COLUMN_NUMBER, 2)->spare = 3;
+    table_column(t, "95 %: from", "from", COLUMN_NUMBER, 2)->spare = 4;
+    table_column(t, "to", "to", COLUMN_NUMBER, 2)->spare = 5;
     table_column(t, "the second is", "verdict", COLUMN_TEXT, 0);
 }
 

@@ -8,7 +8,8 @@
 #include "core/mem.h"
 #include "io/text.h"
 
-enum { MOST_NAMED = 16, WIDTH = 800, HEIGHT = 440, LEGEND_ROW = 22 };
+enum { MOST_NAMED = 16, WIDTH = 800, HEIGHT = 440 };
+enum { LEGEND_ROW = 22, LEGEND_SAMPLE = 70, LEGEND_LETTER = 8, LEGEND_MARGIN = 70 };
 
 static void print_point(FILE *f, CurvePoint p) {
     fprintf(f, "%.10g %.10g %.10g %.10g\n", p.x, p.y, p.low, p.high);
@@ -32,9 +33,18 @@ static void print_legend(FILE *f, int n) {
 }
 
 /* gnuplot sets the names in as many columns as the longest leaves room for. */
-static int height_for(int n, int longest) {
-    const int columns = longest > 36 ? 1 : longest > 22 ? 2 : 3;
-    return HEIGHT + (n <= MOST_NAMED ? LEGEND_ROW * ((n + columns) / columns) : 0);
+static int height_for(int width, int n, int longest) {
+    int columns = width / (LEGEND_SAMPLE + LEGEND_LETTER * longest);
+    if (columns < 1) columns = 1;
+    return HEIGHT * width / WIDTH + (n <= MOST_NAMED ? LEGEND_ROW * ((n + columns) / columns) : 0);
+}
+
+/* Names too long for the width are set smaller. `letters` is the size of all others. */
+static void fit_legend(FILE *f, int width, int longest) {
+    const double room = width - LEGEND_SAMPLE - LEGEND_MARGIN, wanted = LEGEND_LETTER * longest;
+    if (wanted > room)
+        fprintf(f, "smaller = sprintf(',%%g', %.2f * letters)\nset key font smaller\n",
+                room / wanted);
 }
 
 /* One part of the plot command; the next continues it. */
@@ -66,7 +76,9 @@ static void plot_line(FILE *f, const Lines *l, int i, bool *first) {
         fprintf(f, "$train%d using 1:2", i);
     else
         fputs("NaN", f);
-    fprintf(f, " with lines lw 1.5 lc rgb '%s' title ", plot_colour(i));
+    fputs(" with lines", f);
+    plot_line_style(f, i);
+    fputs(" title ", f);
     text_gnuplot(f, l->name);
 }
 
@@ -78,7 +90,9 @@ static void plot_points(FILE *f, const Lines *l, int i, int runs, bool *first) {
                 plot_colour(i));
     }
     part(f, first);
-    fprintf(f, "$val%d using 1:2 with points pt 7 ps 0.6 lc rgb '%s' notitle", i, plot_colour(i));
+    fprintf(f, "$val%d using 1:2 with points ps 0.6 lc rgb '%s'", i, plot_colour(i));
+    plot_point_style(f, i);
+    fputs(" notitle", f);
 }
 
 static double last_x(const Curve *c) { return c->n ? c->point[c->n - 1].x : 0; }
@@ -145,7 +159,8 @@ static bool all_masked(const Groups *g) {
     return true;
 }
 
-bool curve_plot(Plot *p, const Groups *g, int key, CurveAxis axis, CurveBand band, Err *err) {
+bool curve_plot(Plot *p, PlotSize size, const Groups *g, int key, CurveAxis axis, CurveBand band,
+                Err *err) {
     Lines *l = mem_alloc((size_t)g->n, sizeof *l);
     int n = 0, longest = 0;
     double end = 0;
@@ -158,9 +173,11 @@ bool curve_plot(Plot *p, const Groups *g, int key, CurveAxis axis, CurveBand ban
     }
     if (n > 0) {
         const bool minutes = axis == CURVE_TIME && end < 2;
-        plot_open(p, WIDTH, height_for(g->n, longest));
+        const int width = plot_width(size, WIDTH);
+        plot_open(p, size, width, height_for(width, g->n, longest));
         plot_axes(p->f, key, axis, end, minutes);
         print_legend(p->f, g->n);
+        fit_legend(p->f, width, longest);
         plot_lines(p->f, l, g, minutes ? 60 : 1);
     }
     free_lines(l, g->n);
@@ -239,20 +256,24 @@ static void plot_dots(FILE *f, const Dot *dots, int n) {
         part(f, &first);
         fprintf(f,
                 "$line%d using 1:3:(0):($4-$3) with vectors nohead lw 1 lc rgb '%s' notitle, \\\n"
-                "     $line%d using 1:2 with linespoints pt 7 ps 0.8 lw 1.5 lc rgb '%s' title ",
-                line, plot_colour(line), line, plot_colour(line));
+                "     $line%d using 1:2 with linespoints ps 0.8",
+                line, plot_colour(line), line);
+        plot_line_style(f, line);
+        plot_point_style(f, line);
+        fputs(" title ", f);
         text_gnuplot(f, dots[i].label);
         line++;
     }
     fputc('\n', f);
 }
 
-bool curve_plot_clusters(Plot *p, const Groups *g, CurveBand band, Err *err) {
+bool curve_plot_clusters(Plot *p, PlotSize size, const Groups *g, CurveBand band, Err *err) {
     Dot *dots = mem_alloc((size_t)g->n, sizeof *dots);
     const int n = find_dots(dots, g, band);
     const bool ok = several(dots, n);
     if (ok) {
-        plot_open(p, WIDTH, HEIGHT);
+        const int width = plot_width(size, WIDTH);
+        plot_open(p, size, width, HEIGHT * width / WIDTH);
         print_cluster_axis(p->f, dots, n);
         plot_dots(p->f, dots, n);
     } else {

@@ -284,6 +284,41 @@ char *group_label(const Groups *g, const Group *group, const char *but) {
     return text;
 }
 
+/* So many bytes of a label are those of all runs of the group, whole parts of a name. */
+static size_t common_part(const Groups *g, const Group *group, const char *label) {
+    size_t n = strlen(label);
+    for (int i = 1; i < group->n; i++) {
+        char *other = run_label(g, group->run[i]);
+        size_t same_bytes = 0;
+        while (same_bytes < n && other[same_bytes] == label[same_bytes]) same_bytes++;
+        n = same_bytes;
+        mem_free(other);
+    }
+    if (label[n])
+        while (n > 0 && !strchr(",/-_.", label[n])) n--;
+    return n;
+}
+
+char *group_name(const Groups *g, const Group *group) {
+    if (g->each) return mem_strdup(group->run[0]->dir);
+    char *label = run_label(g, group->run[0]);
+    const size_t n = common_part(g, group, label);
+    char *name =
+        n ? text_format("%.*s", (int)n, label) : text_format("%s and %d more", label, group->n - 1);
+    mem_free(label);
+    return name;
+}
+
+bool groups_need_names(const Groups *g) {
+    bool need = g->each;
+    for (int i = 0; i < g->n && !need; i++) {
+        char *name = group_name(g, &g->group[i]);
+        need = !strchr(name, '=');
+        mem_free(name);
+    }
+    return need;
+}
+
 /* ---- figures ---- */
 
 Spread spread_of(const double *x, int n) {

@@ -33,6 +33,11 @@ const char *group_key_title(const Groups *g, const char *key);
 /* "listops, clusters 16, mechanism sa", without `but` (NULL: with all); to be freed. */
 char *group_label(const Groups *g, const Group *group, const char *but);
 
+/* What the directories of its runs are called; with g->each all of the path. To be freed. */
+char *group_name(const Groups *g, const Group *group);
+/* Whether names say something beside keys: those of a sweep's runs, "clusters=16", do not. */
+bool groups_need_names(const Groups *g);
+
 /* Of the values that are numbers. sd: of the sample; NaN of fewer than two, the others of none. */
 typedef struct Spread {
     double mean, sd, least, most;

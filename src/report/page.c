@@ -11,6 +11,7 @@
 #include "io/png.h"
 #include "io/text.h"
 #include "report/curve_plot.h"
+#include "report/formats.h"
 
 /* Black of gnuplot's pictures is the page's foreground, so that they can be read on any ground. */
 static const char style[] =
@@ -99,12 +100,14 @@ static bool write_task_curves(FILE *f, const Page *p, const Groups *g, int *numb
     Plot plot;
     bool ok = true;
     for (int i = 0; ok && i < 2; i++) {
-        if (!curve_plot(&plot, g, figures[i].key, p->axis, p->band, err)) return true;
+        if (!curve_plot(&plot, (PlotSize){0, 0}, g, figures[i].key, p->axis, p->band, err))
+            return true;
         char *caption =
             text_format("%s: %s over %s", g->group[0].task, figures[i].name, over[p->axis]);
         ok = embed_plot(f, &plot, caption, (*number)++, err);
     }
-    if (!ok || !has_clusters(g) || !curve_plot_clusters(&plot, g, p->band, err)) return ok;
+    if (!ok || !has_clusters(g) || !curve_plot_clusters(&plot, (PlotSize){0, 0}, g, p->band, err))
+        return ok;
     char *caption = text_format("%s: test accuracy over clusters", g->group[0].task);
     return embed_plot(f, &plot, caption, (*number)++, err);
 }
@@ -260,7 +263,7 @@ static void write_runs(FILE *f, const Group *g) {
     table_column(&t, "processor", "cpu", COLUMN_TEXT, 0);
     table_column(&t, "started", "started", COLUMN_TEXT, 0);
     for (int i = 0; i < g->n; i++) add_run(&t, g->run[i]);
-    table_write(&t, TABLE_HTML, f);
+    table_write(&t, &(TableStyle){TABLE_HTML}, f);
     table_free(&t);
 }
 
@@ -321,7 +324,7 @@ static void write_page(FILE *f, const Page *p) {
     fputs("</h1>\n", f);
     for (int i = 0; i < PAGE_TABLES && p->heading[i]; i++) {
         fprintf(f, "<h2>%s</h2>\n", p->heading[i]);
-        table_write(p->table[i], TABLE_HTML, f);
+        table_write(p->table[i], &(TableStyle){TABLE_HTML}, f);
     }
     write_curves(f, p);
     write_pictures(f, p);

@@ -200,6 +200,7 @@ static void add_ours(Table *t, const Ours *o, bool last, char *name, char *sourc
         c->mean = mean[i] = test->mean;
         c->sd = test->sd;
         marks_letters(c->mark, k->marks);
+        c->apart = (k->marks & MARK_LEFT_OUT) != 0;
         if (i == PAPER_TASKS - 1 && at_chance(test, k->examples)) mean[i] = FAIL;
         if (k->marks & MARK_LEFT_OUT) mean[i] = NONE;
         if (i == PAPER_TASKS - 1 && !k->runs) cell_text(c, "not run");
@@ -236,6 +237,12 @@ static void add_notes(Table *t, bool ours, bool chosen, unsigned marks) {
                                  "without --papers there is a row for each."));
 }
 
+static void add_mean_column(Table *t, const char *title, const char *key, int spare) {
+    Column *c = table_column(t, title, key, COLUMN_NUMBER, 2);
+    c->best = BEST_MOST;
+    c->spare = spare;
+}
+
 void papers_table(Table *t, const Groups *g) {
     Ours *rows = NULL;
     int n = 0;
@@ -244,10 +251,10 @@ void papers_table(Table *t, const Groups *g) {
     *t = (Table){0};
     table_column(t, "model", "model", COLUMN_TEXT, 0);
     for (int i = 0; i < PAPER_TASKS; i++)
-        table_column(t, titles[i], paper_tasks[i], COLUMN_MARKED, 2);
-    table_column(t, "mean of 5", "mean_of_5", COLUMN_NUMBER, 2);
-    table_column(t, "mean of 6", "mean_of_6", COLUMN_NUMBER, 2);
-    table_column(t, "source", "source", COLUMN_TEXT, 0);
+        table_column(t, titles[i], paper_tasks[i], COLUMN_MARKED, 2)->best = BEST_MOST;
+    add_mean_column(t, "mean of 5", "mean_of_5", 3);
+    add_mean_column(t, "mean of 6", "mean_of_6", 2);
+    table_column(t, "source", "source", COLUMN_TEXT, 0)->spare = 1;
     for (int i = 0; papers[i].model; i++) add_paper(t, &papers[i]);
     for (int i = 0; i < g->n; i++) add_group(&rows, &n, &g->group[i]);
     for (int i = 0; i < n; i++) {

@@ -1,6 +1,7 @@
 #include "report/plot.h"
 
 #include <errno.h>
+#include <math.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,7 +13,10 @@
 
 extern char **environ;
 
-typedef enum Terminal { SVG_FILE, SVG_INLINE, PNG_FILE } Terminal;
+typedef enum Terminal { SVG_FILE, SVG_INLINE, PNG_FILE, PDF_FILE } Terminal;
+
+static const double inch = 25.4, screen = 25.4 / 96; /* millimetres; of a pixel on a screen */
+static const double print_letters = 8 / 10.5;        /* of those on a screen, 14 pixels high */
 
 /* Okabe and Ito's colours, which the colour-blind tell apart too; the light ones darkened a little,
  * the black one left out. */
@@ -22,14 +26,51 @@ const char *plot_colour(int i) {
     return colours[i % (int)(sizeof colours / sizeof *colours)];
 }
 
-void plot_open(Plot *p, int width, int height) {
-    *p = (Plot){.width = width, .height = height};
+void plot_line_style(FILE *f, int i) {
+    const double width = i < 4 ? 2.2 - 0.3 * i : 1.2;
+    fprintf(f, " lw %.1f lc rgb '%s' dt %d", width, plot_colour(i), i % 5 + 1);
+}
+
+void plot_point_style(FILE *f, int i) {
+    static const int marks[] = {7, 5, 9, 11, 13, 6, 4, 8, 10};
+    fprintf(f, " pt %d", marks[i % (int)(sizeof marks / sizeof *marks)]);
+}
+
+/* Of a size with a height alone, too. */
+static double millimetres_across(PlotSize size) {
+    return size.width > 0 ? size.width : 1.6 * size.height;
+}
+
+int plot_width(PlotSize size, int width) {
+    const double across = millimetres_across(size);
+    return across > 0 ? (int)(across / (screen * print_letters) + 0.5) : width;
+}
+
+void plot_open(Plot *p, PlotSize size, int width, int height) {
+    const double across = millimetres_across(size);
+    const double pixel = across > 0 ? across / width : screen;
+    *p = (Plot){.width = width, .drawn = {width * pixel, height * pixel}, .print = across > 0};
+    if (size.height > 0) p->drawn.height = size.height;
     p->f = text_stream(&p->script, &p->size);
     fputs("set border 3 lc rgb 'black'\n"
           "set tics nomirror out\n"
           "set grid lc rgb '#808080' lw 0.5 dt '.'\n"
-          "set key above left Left reverse samplen 2\n",
+          "set key above left Left reverse samplen 3.5\n",
           p->f);
+}
+
+void plot_panels(Plot *p, PlotSize size, int panels) {
+    enum { PANEL = 550, HEIGHT = 480, LEAST = 330 };
+    const int width = plot_width(size, panels * PANEL + (panels == 1) * 150);
+    const bool beside = width >= panels * LEAST;
+    const int across = beside ? width / panels : width, most = across < PANEL ? across : PANEL;
+    plot_open(p, size, width, HEIGHT * most / PANEL * (beside ? 1 : panels));
+    if (panels > 1)
+        fprintf(p->f, "set multiplot layout %d,%d\n", beside ? 1 : panels, beside ? panels : 1);
+}
+
+void plot_panels_end(Plot *p, int panels) {
+    if (panels > 1) fputs("unset multiplot\n", p->f);
 }
 
 void plot_free(Plot *p) {
@@ -39,16 +80,37 @@ void plot_free(Plot *p) {
 }
 
 bool plot_check_path(const char *path, Err *err) {
-    return text_ends(path, ".svg") || text_ends(path, ".png") ||
-           err_set(err, EX_USAGE, "--plot: %s: expected a name that ends in .svg or .png", path);
+    return text_ends(path, ".svg") || text_ends(path, ".png") || text_ends(path, ".pdf") ||
+           err_set(err, EX_USAGE, "--plot: %s: expected a name that ends in .svg, .png or .pdf",
+                   path);
 }
 
+static Terminal terminal_of(const char *path) {
+    return text_ends(path, ".png") ? PNG_FILE : text_ends(path, ".pdf") ? PDF_FILE : SVG_FILE;
+}
+
+/* Sizes are pixels, of a PDF centimetres; of fonts points, of SVG pixels. */
 static void print_terminal(FILE *f, const Plot *p, Terminal terminal) {
-    static const char *const how[] = {"svg background '#ffffff' font 'sans-serif,14'",
-                                      "svg font 'sans-serif,14'",
-                                      "pngcairo background '#ffffff' font 'sans-serif,11'"};
-    fprintf(f, "set encoding utf8\nset terminal %s size %d,%d noenhanced\n", how[terminal],
-            p->width, p->height);
+    static const struct {
+        const char *how, *letters;
+    } terminals[] = {{"svg background '#ffffff'", "14"},
+                     {"svg", "14"},
+                     {"pngcairo background '#ffffff'", "11"},
+                     {"pdfcairo", "10.5"}};
+    const char *letters = terminals[terminal].letters;
+    const double dots =
+        terminal == PNG_FILE && p->print ? 300 / inch : 1 / screen; /* a millimetre */
+    const PlotSize size = {p->drawn.width * dots, p->drawn.height * dots};
+    const double scale =
+        terminal == PDF_FILE ? p->drawn.width / (p->width * screen) : size.width / p->width;
+    fprintf(f, "set encoding utf8\nset terminal %s font 'sans-serif,%s' ", terminals[terminal].how,
+            letters);
+    if (terminal == PDF_FILE)
+        fprintf(f, "size %.4gcm,%.4gcm", p->drawn.width / 10, p->drawn.height / 10);
+    else
+        fprintf(f, "size %.0f,%.0f", size.width, size.height);
+    if (fabs(scale - 1) > 1e-9) fprintf(f, " fontscale %.4g linewidth %.4g", scale, scale);
+    fprintf(f, " noenhanced\nletters = %s\n", letters);
 }
 
 /* ---- the program ---- */
@@ -116,7 +178,9 @@ static Picture read_back(FILE *f) {
 
 /* gnuplot does not look whether its writes succeed: a full disk makes half a picture, status 0. */
 static bool is_whole(const Picture *p, Terminal terminal) {
-    const char *last = terminal == PNG_FILE ? "IEND\xae\x42\x60\x82" : "</svg>";
+    const char *last = terminal == PNG_FILE   ? "IEND\xae\x42\x60\x82"
+                       : terminal == PDF_FILE ? "%%EOF"
+                                              : "</svg>";
     const size_t n = strlen(last);
     size_t size = p->size;
     while (size > 0 && p->data[size - 1] == '\n') size--;
@@ -154,7 +218,7 @@ static bool keep_script(Plot *p, const char *path, Err *err) {
     bool ok = atomic_open(&a, name, KIND_GNUPLOT, err);
     if (ok) {
         fflush(p->f);
-        print_terminal(a.f, p, text_ends(path, ".png") ? PNG_FILE : SVG_FILE);
+        print_terminal(a.f, p, terminal_of(path));
         fputs("set output ", a.f);
         text_gnuplot(a.f, path);
         fprintf(a.f, "\n%s", p->script);
@@ -168,9 +232,11 @@ bool plot_write(Plot *p, const char *path, bool keep, Err *err) {
     AtomicFile a;
     Picture picture;
     if (keep && !keep_script(p, path, err)) return false;
-    const bool png = text_ends(path, ".png");
-    if (!atomic_open(&a, path, png ? KIND_PNG : KIND_SVG, err)) return false;
-    if (draw(p, png ? PNG_FILE : SVG_FILE, &picture, err)) {
+    static const FileKind kinds[] = {
+        [SVG_FILE] = KIND_SVG, [PNG_FILE] = KIND_PNG, [PDF_FILE] = KIND_PDF};
+    const Terminal terminal = terminal_of(path);
+    if (!atomic_open(&a, path, kinds[terminal], err)) return false;
+    if (draw(p, terminal, &picture, err)) {
         atomic_write(&a, picture.data, picture.size);
         mem_free(picture.data);
         return atomic_commit(&a, err);

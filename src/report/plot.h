@@ -6,21 +6,41 @@
 
 #include "core/err.h"
 
+/* What is asked for, in millimetres; 0: not asked. A plot of a given size is for print: its letters
+ * have 8 points, and a PNG 300 pixels an inch. */
+typedef struct PlotSize {
+    double width, height;
+} PlotSize;
+
 typedef struct Plot {
     FILE *f; /* where the script is written: `set` and `plot` commands, and data blocks */
     char *script;
     size_t size;
-    int width, height; /* pixels */
+    int width;      /* pixels, where letters are 14 high */
+    PlotSize drawn; /* millimetres */
+    bool print;     /* a size was asked for */
 } Plot;
 
-/* Starts a script with what all plots share. */
-void plot_open(Plot *p, int width, int height);
+/* How many such pixels there are across: `width` where no size was asked for. */
+int plot_width(PlotSize size, int width);
+/* Starts a script with what all plots share, of plot_width's pixels by `height`, which gives way to
+ * a height that was asked for. */
+void plot_open(Plot *p, PlotSize size, int width, int height);
+/* The same for so many panels: beside each other where there is room, else below. Data blocks and
+ * what all panels share may follow; the first `plot` begins the first panel. */
+void plot_panels(Plot *p, PlotSize size, int panels);
+void plot_panels_end(Plot *p, int panels);
 void plot_free(Plot *p);
 
 /* The colour of line `i`, as gnuplot and SVG write it: readable on white and on black. */
 const char *plot_colour(int i);
 
-/* Whether the path ends in .svg or .png (EX_USAGE). */
+/* How line `i` is drawn, " lw ... lc ... dt ...", and its points, " pt ...": without colours they
+ * still differ. Later lines are thinner and broken, so that they hide none. */
+void plot_line_style(FILE *f, int i);
+void plot_point_style(FILE *f, int i);
+
+/* Whether the path ends in .svg, .png or .pdf (EX_USAGE). */
 bool plot_check_path(const char *path, Err *err);
 
 /* Draws into the file, atomically; its end says what it is. `keep`: the script also, as

@@ -15,14 +15,16 @@ static const struct {
     const char *key, *title, *column; /* in a row; for people; in CSV */
     double scale;
     int digits;
+    ColumnBest best;
+    int spare; /* as in Column */
 } values[POINT_VALUES] = {
-    {"seconds", "ms a sample", "milliseconds", 1e3, SIGNIFICANT + 3},
-    {"flops_share", "of exact FLOPs, %", "flops_percent", 100, SIGNIFICANT + 3},
-    {"error", "error, %", "error_percent", 100, SIGNIFICANT + 3},
-    {"kept", "kept, %", "kept_percent", 100, 1},
-    {"accuracy", "accuracy, %", "accuracy_percent", 100, 2},
-    {"accuracy_error", "standard error", "standard_error", 100, 2},
-    {"seeds", "seeds", "seeds", 1, 0},
+    {"seconds", "ms a sample", "milliseconds", 1e3, SIGNIFICANT + 3, BEST_NONE, 0},
+    {"flops_share", "of exact FLOPs, %", "flops_percent", 100, SIGNIFICANT + 3, BEST_NONE, 3},
+    {"error", "error, %", "error_percent", 100, SIGNIFICANT + 3, BEST_LEAST, 0},
+    {"kept", "kept, %", "kept_percent", 100, 1, BEST_MOST, 4},
+    {"accuracy", "accuracy, %", "accuracy_percent", 100, 2, BEST_MOST, 0},
+    {"accuracy_error", "standard error", "standard_error", 100, 2, BEST_NONE, 2},
+    {"seeds", "seeds", "seeds", 1, 0, BEST_NONE, 1},
 };
 
 /* ---- reading ---- */
@@ -163,9 +165,13 @@ void points_table(Table *t, const Points *s) {
     *t = (Table){0};
     table_column(t, "attention", "mechanism", COLUMN_TEXT, 0);
     table_column(t, "setting", "setting", COLUMN_TEXT, 0);
-    for (int k = 0; k < POINT_VALUES; k++)
-        if (s->has[k])
+    for (int k = 0; k < POINT_VALUES; k++) {
+        if (!s->has[k]) continue;
+        Column *c =
             table_column(t, values[k].title, values[k].column, COLUMN_NUMBER, values[k].digits);
+        c->best = values[k].best;
+        c->spare = values[k].spare;
+    }
     if (!isnan(full)) table_column(t, "above full", "above_full", COLUMN_NUMBER, 2);
     for (int i = 0; i < s->n; i++) {
         Cell *c = table_row(t);
@@ -208,27 +214,42 @@ static bool has_value(const Points *s, int i, int y) {
     return false;
 }
 
-/* Colours come again: marks tell them apart then. */
+/* A logarithmic axis of its own would go from one power of ten to another. */
+static void print_log_range(FILE *f, char axis, const Points *s, int value) {
+    double least = INFINITY, most = 0;
+    for (int i = 0; i < s->n; i++) {
+        const double v = values[value].scale * s->point[i].value[value];
+        if (v > 0) least = fmin(least, v), most = fmax(most, v);
+    }
+    if (most > 0) fprintf(f, "set %crange [%g:%g]\n", axis, least / 1.3, most * 1.3);
+}
+
+static void print_y_axis(FILE *f, const Points *s, int y) {
+    fprintf(f, "%s logscale y\nset autoscale y\nset ylabel '%s'\n",
+            y == POINT_ERROR ? "set" : "unset", values[y].title);
+    if (y == POINT_ERROR) print_log_range(f, 'y', s, y);
+}
+
 static void print_panel(FILE *f, const Points *s, int x, int y) {
-    static const int marks[] = {7, 5, 9, 11, 13, 4, 6, 8};
     int drawn = 0;
     const bool bars = y == POINT_ACCURACY && s->has[POINT_ACCURACY_ERROR];
-    fprintf(f, "%s logscale y\nset ylabel '%s'\nplot ", y == POINT_ERROR ? "set" : "unset",
-            values[y].title);
+    print_y_axis(f, s, y);
+    fputs("plot ", f);
     for (int i = 0; i < s->n; i++) {
         const int line = s->point[i].line;
         if (!starts_line(s, i) || !has_value(s, i, y)) continue;
         fprintf(f, "%s$line%d using %d:%d", drawn++ ? ", \\\n     " : "", line, x + 1, y + 1);
         if (bars) fprintf(f, ":%d", POINT_ACCURACY_ERROR + 1);
-        fprintf(f, " with %s pt %d ps 0.8 lw 1.5 dt %d lc rgb '%s' title ",
-                bars ? "yerrorlines" : "linespoints", marks[line % 8], line / 8 + 1,
-                plot_colour(line));
+        fprintf(f, " with %s ps 0.8", bars ? "yerrorlines" : "linespoints");
+        plot_line_style(f, line);
+        plot_point_style(f, line);
+        fputs(" title ", f);
         text_gnuplot(f, s->point[i].mechanism);
     }
     fputc('\n', f);
 }
 
-bool points_plot(Plot *p, const Points *s, Err *err) {
+bool points_plot(Plot *p, PlotSize size, const Points *s, Err *err) {
     static const PointValue drawn[] = {POINT_ERROR, POINT_KEPT, POINT_ACCURACY};
     const int x = s->has[POINT_SECONDS] ? POINT_SECONDS : POINT_FLOPS;
     int panels = 0;
@@ -237,12 +258,12 @@ bool points_plot(Plot *p, const Points *s, Err *err) {
         return err_set(err, EX_USAGE,
                        "--plot: rows have neither 'seconds' nor 'flops_share': there is nothing to "
                        "draw them over");
-    plot_open(p, panels > 1 ? 1100 : 700, 500);
+    plot_panels(p, size, panels);
     print_data(p->f, s);
     fprintf(p->f, "set logscale x\nset format y '%%g'\nset xlabel '%s'\n", values[x].title);
-    if (panels > 1) fprintf(p->f, "set multiplot layout 1,%d\n", panels);
+    print_log_range(p->f, 'x', s, x);
     for (int i = 0; i < 3; i++)
         if (s->has[drawn[i]]) print_panel(p->f, s, x, (int)drawn[i]);
-    if (panels > 1) fputs("unset multiplot\n", p->f);
+    plot_panels_end(p, panels);
     return true;
 }

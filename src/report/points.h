@@ -47,6 +47,6 @@ void points_free(Points *s);
 
 void points_table(Table *t, const Points *s);
 /* EX_USAGE: nothing to draw: no cost, or nothing that it comes to. */
-bool points_plot(Plot *p, const Points *s, Err *err);
+bool points_plot(Plot *p, PlotSize size, const Points *s, Err *err);
 
 #endif

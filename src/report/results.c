@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/mem.h"
 
@@ -12,35 +13,58 @@ static bool is_number(const char *s) {
     return end != s && !*end;
 }
 
+/* Columns that every table has; by `spare` the first to go where there is no room. */
+static const struct {
+    const char *title, *key;
+    ColumnKind kind;
+    int digits;
+    ColumnBest best;
+    int spare;
+} fixed[] = {
+    {"finished", "finished", COLUMN_SHARE, 0, BEST_NONE, 9},
+    {"validation, %", "validation_percent", COLUMN_SPREAD, 2, BEST_MOST, 5},
+    {"test of best, %", "test_best_percent", COLUMN_SPREAD, 2, BEST_MOST, 0},
+    {"test of last, %", "test_last_percent", COLUMN_SPREAD, 2, BEST_MOST, 1},
+    {"bits a token", "bits", COLUMN_SPREAD, 3, BEST_LEAST, 0},
+    {"unfinished: validation, %", "unfinished_validation_percent", COLUMN_SPREAD, 2, BEST_NONE, 0},
+    {"parameters", "parameters", COLUMN_NUMBER, 0, BEST_NONE, 7},
+    {"GFLOP/sample", "gflop_per_sample", COLUMN_NUMBER, SIGNIFICANT + 3, BEST_NONE, 2},
+    {"samples/s", "samples_per_s", COLUMN_NUMBER, SIGNIFICANT + 3, BEST_MOST, 8},
+    {"memory MB", "memory_mb", COLUMN_NUMBER, SIGNIFICANT + 3, BEST_LEAST, 6},
+    {"epochs", "epochs", COLUMN_NUMBER, SIGNIFICANT + 3, BEST_NONE, 3},
+    {"hours", "hours", COLUMN_NUMBER, SIGNIFICANT + 3, BEST_NONE, 4},
+};
+enum { FIXED = sizeof fixed / sizeof *fixed, BITS = 4, UNFINISHED = 5 };
+
+/* A key's last part, but for one that a fixed column is called by: "train.epochs". */
+static const char *key_title(const Groups *g, const char *key) {
+    const char *title = group_key_title(g, key);
+    for (int i = 0; i < FIXED; i++)
+        if (!strcmp(title, fixed[i].title)) return key;
+    return title;
+}
+
 static void add_key_column(Table *t, const Groups *g, const char *key) {
     bool numbers = true;
     for (int i = 0; i < g->n; i++) numbers &= is_number(group_value(&g->group[i], key));
-    table_column(t, group_key_title(g, key), key, numbers ? COLUMN_NUMBER : COLUMN_TEXT, 0);
+    table_column(t, key_title(g, key), key, numbers ? COLUMN_NUMBER : COLUMN_TEXT, 0);
 }
 
-/* Columns that only some rows have, and only where there are such rows. */
+/* Columns that only some tables have. */
 typedef struct Extra {
-    bool unfinished, bits;
+    bool named, unfinished, bits;
 } Extra;
 
 static void add_columns(Table *t, const Groups *g, Extra extra) {
-    if (g->each) table_column(t, "run", "run", COLUMN_TEXT, 0);
-    table_column(t, "task", "task", COLUMN_TEXT, 0);
+    if (extra.named) table_column(t, "run", "run", COLUMN_TEXT, 0);
+    table_column(t, "task", "task", COLUMN_TEXT, 0)->spare = g->tasks ? 0 : 10;
     for (int i = 0; i < g->nkeys; i++) add_key_column(t, g, g->key[i]);
-    table_column(t, "finished", "finished", COLUMN_SHARE, 0);
-    table_column(t, "validation, %", "validation_percent", COLUMN_SPREAD, 2);
-    table_column(t, "test of best, %", "test_best_percent", COLUMN_SPREAD, 2);
-    table_column(t, "test of last, %", "test_last_percent", COLUMN_SPREAD, 2);
-    if (extra.bits) table_column(t, "bits a token", "bits", COLUMN_SPREAD, 3);
-    if (extra.unfinished)
-        table_column(t, "unfinished: validation, %", "unfinished_validation_percent", COLUMN_SPREAD,
-                     2);
-    table_column(t, "parameters", "parameters", COLUMN_NUMBER, 0);
-    table_column(t, "GFLOP/sample", "gflop_per_sample", COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, "samples/s", "samples_per_s", COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, "memory MB", "memory_mb", COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, "epochs", "epochs", COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, "hours", "hours", COLUMN_NUMBER, SIGNIFICANT + 3);
+    for (int i = 0; i < FIXED; i++) {
+        if ((i == BITS && !extra.bits) || (i == UNFINISHED && !extra.unfinished)) continue;
+        Column *c = table_column(t, fixed[i].title, fixed[i].key, fixed[i].kind, fixed[i].digits);
+        c->best = fixed[i].best;
+        c->spare = fixed[i].spare;
+    }
 }
 
 static void put(Cell **c, double mean, double sd) {
@@ -51,7 +75,11 @@ static void put(Cell **c, double mean, double sd) {
 
 static void add_row(Table *t, const Groups *g, const Group *group, const Result *r, Extra extra) {
     Cell *c = table_row(t);
-    if (g->each) cell_text(c++, group->run[0]->dir);
+    if (extra.named) {
+        char *name = group_name(g, group);
+        cell_text(c++, name);
+        mem_free(name);
+    }
     cell_text(c++, group->task);
     for (int i = 0; i < g->nkeys; i++) cell_text(c++, group_value(group, g->key[i]));
     put(&c, r->finished, r->runs);
@@ -83,7 +111,7 @@ static void add_notes(Table *t, bool spread, Extra extra) {
 void results_table(Table *t, const Groups *g) {
     Result *r = mem_alloc((size_t)g->n + 1, sizeof *r);
     bool spread = false;
-    Extra extra = {false, false};
+    Extra extra = {.named = groups_need_names(g)};
     *t = (Table){0};
     for (int i = 0; i < g->n; i++) {
         group_result(&r[i], &g->group[i], true);

@@ -187,11 +187,12 @@ void scaling_table(Table *t, const Scaling *s) {
     table_column(t, "attention", MECHANISM_NAME, COLUMN_TEXT, 0);
     table_column(t, "tokens", names[SCALING_TOKENS], COLUMN_NUMBER, 0);
     table_column(t, "samples/s", names[SCALING_SAMPLES], COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, "tokens/s", names[SCALING_TOKEN_RATE], COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, "GFLOP/s", names[SCALING_GFLOPS], COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, "of the peak, %", PEAK_PERCENT, COLUMN_NUMBER, 1);
+    table_column(t, "tokens/s", names[SCALING_TOKEN_RATE], COLUMN_NUMBER, SIGNIFICANT + 3)->spare =
+        1;
+    table_column(t, "GFLOP/s", names[SCALING_GFLOPS], COLUMN_NUMBER, SIGNIFICANT + 3)->spare = 2;
+    table_column(t, "of the peak, %", PEAK_PERCENT, COLUMN_NUMBER, 1)->spare = 3;
     table_column(t, "peak memory MB", names[SCALING_MEMORY], COLUMN_NUMBER, SIGNIFICANT + 3);
-    table_column(t, faster, "first_over", COLUMN_NUMBER, SIGNIFICANT + 3);
+    table_column(t, faster, "first_over", COLUMN_NUMBER, SIGNIFICANT + 3)->spare = 4;
     mem_free(faster);
     for (int i = 0; i < s->n; i++) {
         Cell *c = table_row(t);
@@ -275,15 +276,18 @@ static void print_panel(FILE *f, const Scaling *s, int column, const char *title
     for (int i = 0; i < s->n; i++) {
         const int line = s->row[i].line;
         if (!starts_line(s, i)) continue;
-        fprintf(f, "%s$line%d using 1:%d with linespoints pt 7 ps 0.7 lw 1.5 lc rgb '%s' title ",
-                line ? ", \\\n     " : "", line, column, plot_colour(line));
+        fprintf(f, "%s$line%d using 1:%d with linespoints ps 0.7", line ? ", \\\n     " : "", line,
+                column);
+        plot_line_style(f, line);
+        plot_point_style(f, line);
+        fputs(" title ", f);
         text_gnuplot(f, s->row[i].mechanism);
     }
     fputc('\n', f);
 }
 
 /* Both axes logarithmic: a power of the length is a straight line. */
-void scaling_plot(Plot *p, const Scaling *s) {
+void scaling_plot(Plot *p, PlotSize size, const Scaling *s) {
     bool memory = false;
     double least = INFINITY, most = 0;
     for (int i = 0; i < s->n; i++) {
@@ -292,15 +296,14 @@ void scaling_plot(Plot *p, const Scaling *s) {
         least = fmin(least, v[SCALING_TOKENS]);
         most = fmax(most, v[SCALING_TOKENS]);
     }
-    plot_open(p, memory ? 1000 : 600, 440);
+    plot_panels(p, size, 1 + memory);
     print_data(p->f, s);
     fprintf(p->f, "set logscale xy\nset xlabel 'tokens'\nset xrange [%g:%g]\nset xtics (",
             least / 1.2, most * 1.2);
     for (int i = 0; i < s->n; i++)
         fprintf(p->f, "%s%.10g", i ? ", " : "", s->row[i].value[SCALING_TOKENS]);
     fputs(")\n", p->f);
-    if (memory) fputs("set multiplot layout 1,2\n", p->f);
     print_panel(p->f, s, 2, "samples a second");
     if (memory) print_panel(p->f, s, 3, "peak memory, MB");
-    if (memory) fputs("unset multiplot\n", p->f);
+    plot_panels_end(p, 1 + memory);
 }

@@ -35,6 +35,6 @@ void scaling_table(Table *t, const Scaling *s);
  * over that of the length, by least squares over the longer half of its lengths, with standard
  * errors where there are three or more. */
 void scaling_growth(Table *t, const Scaling *s);
-void scaling_plot(Plot *p, const Scaling *s);
+void scaling_plot(Plot *p, PlotSize size, const Scaling *s);
 
 #endif

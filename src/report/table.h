@@ -1,8 +1,10 @@
-/* A table, and the ways of writing it: Markdown, LaTeX (booktabs), CSV (RFC 4180), HTML. */
+/* A table. report/formats.h writes it. */
 #ifndef REPORT_TABLE_H
 #define REPORT_TABLE_H
 
-#include <stdio.h>
+#include <stddef.h>
+
+#include "core/err.h"
 
 typedef enum ColumnKind {
     COLUMN_TEXT,
@@ -12,12 +14,16 @@ typedef enum ColumnKind {
     COLUMN_SHARE   /* mean of sd: "2 of 3"; "2" where sd is NaN */
 } ColumnKind;
 
+typedef enum ColumnBest { BEST_NONE, BEST_MOST, BEST_LEAST } ColumnBest;
+
 enum { SIGNIFICANT = 100, CELL_MARK = 8 };
 
 typedef struct Column {
     char *title, *key; /* for people; for programs, in CSV: without spaces */
     ColumnKind kind;
     int digits; /* behind the point; SIGNIFICANT + n: n in all, or as many as stand before it */
+    ColumnBest best; /* which of its cells is the best of a task, if any is */
+    int spare;       /* where there is no room the column with the least goes first; 0: it stays */
 } Column;
 
 /* A cell with text shows that; one whose mean is NaN "-"; an sd that is NaN is left out. */
@@ -25,6 +31,8 @@ typedef struct Cell {
     char *text;
     double mean, sd;
     char mark[CELL_MARK]; /* letters, of COLUMN_MARKED; "": none */
+    bool apart;           /* not to be held against the others: it is never the best */
+    bool best;            /* of a table whose columns were chosen: as it was before */
 } Cell;
 
 typedef struct Table {
@@ -32,10 +40,12 @@ typedef struct Table {
     Cell *cells; /* (rows,n), each row's beside another */
     char **notes;
     int n, rows, nnotes;
+    bool chosen; /* by table_select */
 } Table;
 
-/* All strings are copied. Columns come before the first row. */
-void table_column(Table *t, const char *title, const char *key, ColumnKind kind, int digits);
+/* All strings are copied. Columns come before the first row; the returned one is valid until the
+ * next. */
+Column *table_column(Table *t, const char *title, const char *key, ColumnKind kind, int digits);
 /* A new row, all of it "-". Returned cells are valid until the next row. */
 Cell *table_row(Table *t);
 /* NULL: it stays what it is. */
@@ -44,8 +54,17 @@ void cell_text(Cell *c, const char *text);
 void table_note(Table *t, char *note);
 void table_free(Table *t);
 
-typedef enum TableFormat { TABLE_MD, TABLE_LATEX, TABLE_CSV, TABLE_HTML } TableFormat;
-void table_write(const Table *t, TableFormat format, FILE *f);
+/* Leaves the columns of a list, in its order: "clusters,test_best_percent", keys or titles.
+ * EX_USAGE: one is not there, or twice. */
+bool table_select(Table *t, const char *list, Err *err);
+
+const Cell *table_at(const Table *t, int row, int column);
+/* Whether a column's cells stand on its left side. */
+bool table_is_left(const Table *t, int column);
+
+/* Whether no other row of its task (the column "task", where there is one) shows a better number,
+ * and some other a worse one. */
+bool table_is_best(const Table *t, int row, int column);
 
 /* x with these digits (as in Column) into buf, "-" for NaN. */
 const char *table_number(char *buf, size_t size, double x, int digits);

@@ -43,21 +43,41 @@ make_run "$tmp/sweep/b" 8 1 20 0.60
 
 expect 0 '^usage: cast_report' "help" "$report" --help
 expect 0 '^cast_report [0-9.]+$' "version" "$report" --version
-expect 0 '^\| listops \| +4 \| +2 of 3 \| +37.50 ± 17.68 \| +37.50 ± 17.68 \| +37.50 ± 17.68 \| +75.00 \| +[0-9]+ \|' \
+expect 0 '^\| a1 and 2 more \| listops \| +4 \| +2 of 3 \| +37.50 ± 17.68 \| +37.50 ± 17.68 \| +37.50 ± 17.68 \| +75.00 \| +[0-9]+ \|' \
     "a row a config: mean, deviation, and what is not finished" "$report" "$tmp/sweep"
-check "and a row for the other" grep -qE '^\| listops \| +8 \| +1 of 1 \| +60.00 \| +60.00 \| +60.00 \| +- \|' "$tmp/out"
+check "and a row for the other" grep -qE '^\| b +\| listops \| +8 \| +1 of 1 \| +60.00 \| +60.00 \| +60.00 \| +- \|' "$tmp/out"
 # shellcheck disable=SC2016
-expect 0 '^listops & 4 & 2 of 3 & \$37.50 .pm 17.68\$' "LaTeX" "$report" "$tmp/sweep" --format latex
-expect 0 '^listops,4,2,3,37.5,17.67766953,37.5,17.67766953,37.5,17.67766953,75,,[0-9]+,[0-9.]+,20,12.5,.*,.*' "CSV" \
+expect 0 '^a1 and 2 more & listops & 4 & 2 of 3 & \$37.50 .pm 17.68\$' "LaTeX" "$report" "$tmp/sweep" --format latex
+expect 0 '^a1 and 2 more,listops,4,2,3,37.5,17.67766953,37.5,17.67766953,37.5,17.67766953,75,,[0-9]+,[0-9.]+,20,12.5,.*,.*' "CSV" \
     "$report" "$tmp/sweep" --format csv
 check "whose lines end as RFC 4180 has it" test "$(grep -c $'\r$' "$tmp/out")" = 3
 expect 0 "^\| $tmp/sweep/more/a3 " "each run by itself" "$report" "$tmp/sweep" --each
-expect 0 '^\| listops \| +1 of 1 \|' "a run named twice counts once" "$report" "$tmp/sweep/b" "$tmp/sweep/b/"
+expect 0 '^\| b +\| listops \| +1 of 1 \|' "a run named twice counts once" "$report" "$tmp/sweep/b" "$tmp/sweep/b/"
 expect 0 '^\| ours: cast topk +\| +60.00 \| +- \| .* finished: ListOps 1 of 1' "ours beside the papers'" \
     "$report" "$tmp/sweep" --papers
 check "of the best weights and of the last" grep -qE '^\| ours: cast topk, last +\| +60.00 ' "$tmp/out"
 check "which are there" grep -qE '^\| Transformer +\| +36.37 \|.* 54.39 \| +53.66 \| Tay' "$tmp/out"
 expect 64 'papers shows means over seeds' "which are means" "$report" "$tmp/sweep" --papers --each
+
+# ---- some columns, and lines of a terminal ----
+
+expect 0 '^\| clusters \| test of best, % \|' "columns by name" "$report" "$tmp/sweep" --columns clusters,test_best_percent
+expect 0 '^test_best_percent +test of best, %' "their list" "$report" "$tmp/sweep" --columns help
+expect 64 "no column .test_best_percnt.; did you mean .test_best_percent.; --columns help" "a column that is none" \
+    "$report" "$tmp/sweep" --columns test_best_percnt
+expect 0 '^not shown: task; finished' "what a line has no room for is left out" env COLUMNS=60 "$report" "$tmp/sweep" --format terminal
+check "and no line is longer" test "$(LC_ALL=C.UTF-8 wc -L <"$tmp/out")" -le 60
+check "nor has blanks at its end" test "$(grep -c ' $' "$tmp/out")" = 0
+# shellcheck disable=SC2016
+expect 0 '^a1 and 2 more & \$37.50 .pm 17.68\$' "LaTeX in a float" "$report" "$tmp/sweep" --format latex --columns run,test_best_percent \
+    --caption 'At 100 %' --label tab:a
+check "with a caption and a label" grep -qF -e '\caption{At 100 \%}' "$tmp/out"
+check "without a warning" test "$(grep -c warning "$tmp/out")" = 0
+expect 0 'warning: the table is about [0-9]+ mm wide.*room for 86: without .*: --columns run,model' "a table wider than its page" \
+    "$report" "$tmp/sweep" --format latex
+expect 64 'caption is of --format latex' "a caption of no LaTeX" "$report" "$tmp/sweep" --caption x
+expect 64 'width is of --plot and of --format latex' "a width of neither" "$report" "$tmp/sweep" --width 80
+expect 64 'height is of --plot' "a height of no plot" "$report" "$tmp/sweep" --height 80
 
 # ---- marks, from the data's source to the cell ----
 
@@ -95,8 +115,8 @@ expect 66 'neither a run.s directory .* nor one of them' "no run is left" "$repo
 expect 66 'nowhere: no such directory' "a directory that is not there" "$report" "$tmp/nowhere"
 expect 66 'is a file' "a file" "$report" README.md
 expect 64 'no RUN' "no run" "$report"
-expect 64 "expected md, latex or csv, got 'pdf'" "a format that is none" "$report" "$tmp/sweep" --format pdf
-expect 64 'ends in .svg or .png' "a picture that is none" "$report" "$tmp/sweep" --plot "$tmp/x.gif"
+expect 64 "expected md, latex, csv or terminal, got 'pdf'" "a format that is none" "$report" "$tmp/sweep" --format pdf
+expect 64 'ends in .svg, .png or .pdf' "a picture that is none" "$report" "$tmp/sweep" --plot "$tmp/x.gif"
 expect 64 '[-]-what is of --plot' "an option of another's" "$report" "$tmp/sweep" --what loss
 [ ! -e /dev/full ] || expect 74 'standard output' "a full disk" bash -c "'$report' '$tmp/sweep' >/dev/full"
 
@@ -108,6 +128,7 @@ cat >"$tmp/bin/gnuplot" <<'END'
 while IFS= read -r line; do
     case $line in
     *fail*) echo 'line 1: it fails' >&2; exit 1 ;;
+    *pdfcairo*) printf '%%PDF-1.5\n' && end='%%%%EOF' ;;
     *pngcairo*) printf '\211PNG\r\n\032\n' && end='IEND\256B`\202' ;;
     esac
 done
@@ -123,6 +144,10 @@ check "every update told apart on its axis" grep -qx "set format x '%.0f'" "$tmp
 check "and a name for each line" grep -q 'title "clusters 4 (3 runs)"' "$tmp/loss.svg.gnuplot"
 check "over time" with "$tmp/sweep" --plot "$tmp/time.png" --what accuracy --x time --band sd --keep
 check "in minutes, to PNG" grep -q 'minutes of training' "$tmp/time.png.gnuplot"
+check "as PDF of a size" with "$tmp/sweep" --plot "$tmp/loss.pdf" --width 84 --height 60 --keep
+check "which gnuplot is told" grep -q '^set terminal pdfcairo .* size 8.4cm,6cm fontscale 0.76' "$tmp/loss.pdf.gnuplot"
+check "lines and points differ without colours" \
+    test "$(grep -oE 'with (lines|points) .*' "$tmp/loss.pdf.gnuplot" | grep -oE ' (dt|pt) [0-9]+' | sort -u | wc -l)" -ge 4
 expect 0 '^[|] Transformer ' "beside published figures" with "$tmp/sweep" --plot "$tmp/loss.svg" --papers
 expect 0 '4 clusters of listops: 2 of 3 runs finished: the plot shows these' "over clusters" with "$tmp/sweep" --plot "$tmp/clusters.svg" --what clusters --keep
 check "with a band" grep -qx '4 37.5 25 50' "$tmp/clusters.svg.gnuplot"
@@ -260,6 +285,39 @@ if command -v gnuplot >/dev/null; then
     check "lengths" "$report" "$tmp/bench.csv" --what length --plot "$tmp/real.svg"
 else
     echo "ok - # SKIP no gnuplot: its pictures are not looked at"
+fi
+
+# ---- in LaTeX ----
+
+if command -v gnuplot >/dev/null && command -v pdflatex >/dev/null && kpsewhich booktabs.sty >"$tmp/log"; then
+    mkdir "$tmp/paper"
+    table() { "$report" "${@:2}" --format latex >"$tmp/paper/$1"; }
+    table clusters.tex results/metrics/clusters --columns clusters,test_best_percent,samples_per_s,memory_mb \
+        --caption 'Clusters on image' --label tab:clusters
+    table papers.tex results/metrics/first --papers --across --caption 'Accuracy, %' --label tab:papers \
+        --columns model,ListOps,Text,Retrieval,Image,Pathfinder,Path-X,mean_of_5
+    "$report" results/metrics/clusters --what clusters --plot "$tmp/paper/clusters.pdf" --width 84
+    "$report" results/metrics/first --each --what accuracy --x time --plot "$tmp/paper/curves.pdf" --width 84 --height 70
+    cat >"$tmp/paper/paper.tex" <<'END'
+\documentclass[twocolumn]{article}
+\usepackage[a4paper,textwidth=178mm,columnsep=6mm]{geometry}
+\usepackage{booktabs,graphicx}
+\begin{document}
+\input{clusters}
+\input{papers}
+\begin{figure}\includegraphics{clusters}\caption{Clusters}\end{figure}
+\begin{figure}\includegraphics{curves}\caption{Curves}\end{figure}
+Tables \ref{tab:clusters} and \ref{tab:papers}.
+\end{document}
+END
+    check "a paper compiles" bash -c "cd '$tmp/paper' && pdflatex -interaction=nonstopmode -halt-on-error paper >log"
+    check "without an overfull box" test "$(grep -c '^Overfull' "$tmp/paper/paper.log")" = 0
+    "$report" results/metrics/clusters --format latex --columns clusters,finished,test_best_percent,test_last_percent,memory_mb \
+        >"$tmp/paper/clusters.tex" 2>"$tmp/said"
+    check "and with one where a table was said to be too wide" bash -c "grep -q 'about 9[0-9] mm wide' '$tmp/said' &&
+        cd '$tmp/paper' && pdflatex -interaction=nonstopmode paper >log && grep -q '^Overfull' paper.log"
+else
+    echo "ok - # SKIP no gnuplot or LaTeX with booktabs: no paper is made"
 fi
 
 # ---- two side by side ----

@@ -1,10 +1,11 @@
-#include "report/table.h"
+#include "report/formats.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -38,7 +39,7 @@ static void written(TableFormat format, const char *wanted) {
     size_t size;
     Table t = sample();
     FILE *f = text_stream(&text, &size);
-    table_write(&t, format, f);
+    table_write(&t, &(TableStyle){.format = format, .letters = 100, .latex = {.width = 1000}}, f);
     fclose(f);
     assert_string_equal(text, wanted);
     mem_free(text);
@@ -53,7 +54,7 @@ static void test_formats(void **state) {
                       "| -      |         7.0 [A] |      - |    - |\n"
                       "| -      |               - |      - |    - |\n"
                       "\n50 % of &lt;all&gt;\n");
-    written(TABLE_LATEX, "% \\usepackage{booktabs}\n\\begin{tabular}{lrrr}\n\\toprule\n"
+    written(TABLE_LATEX, "% \\usepackage{booktabs}\n\\begin{tabular}{@{}lrrr@{}}\n\\toprule\n"
                          "na\\textbar{}me & x, \\% & done & n \\\\\n\\midrule\n"
                          "a,''\\textbar{}'' & $52.2 \\pm 0.5$ [DG] & 2 of 3 & 1234 \\\\\n"
                          "- & 7.0 [A] & - & - \\\\\n- & - & - & - \\\\\n"
@@ -70,6 +71,118 @@ static void test_formats(void **state) {
             "<tr><td class=\"t\">-</td><td class=\"n\">-</td><td class=\"n\">-</td>"
             "<td class=\"n\">-</td></tr>\n</tbody></table></div>\n"
             "<p class=\"note\">50 % of &lt;all&gt;</p>\n");
+}
+
+/* ---- rows of two tasks, the best of each ---- */
+
+static Table results(void) {
+    static const struct {
+        const char *task, *model;
+        double mean, sd, seconds;
+        bool apart;
+    } rows[] = {{"image", "cast", 42.541, 0.5, 3, false},
+                {"image", "full", 42.539, NAN, 2, false},
+                {"image", "other", 40, NAN, 2, false},
+                {"image", "larger", 50, NAN, 9, true},
+                {"text", "cast", 60, NAN, 1, false}};
+    Table t = {0};
+    table_column(&t, "task", "task", COLUMN_TEXT, 0);
+    table_column(&t, "model", "model", COLUMN_TEXT, 0);
+    table_column(&t, "test of best, %", "test", COLUMN_SPREAD, 2)->best = BEST_MOST;
+    Column *c = table_column(&t, "seconds", "seconds", COLUMN_NUMBER, 0);
+    c->best = BEST_LEAST;
+    c->spare = 1;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Cell *cell = table_row(&t);
+        cell_text(&cell[0], rows[i].task);
+        cell_text(&cell[1], rows[i].model);
+        cell[2].mean = rows[i].mean;
+        cell[2].sd = rows[i].sd;
+        cell[2].apart = rows[i].apart;
+        cell[3].mean = rows[i].seconds;
+    }
+    return t;
+}
+
+/* What looks the same is as good; what is apart, or has no rival, is not the best. */
+static void test_best(void **state) {
+    (void)state;
+    Table t = results();
+    static const bool best[5][4] = {{0, 0, 1, 0}, {0, 0, 1, 1}, {0, 0, 0, 1}};
+    for (int row = 0; row < 5; row++)
+        for (int c = 0; c < 4; c++) assert_int_equal(table_is_best(&t, row, c), best[row][c]);
+    table_free(&t);
+}
+
+static void shown(Table *t, const TableStyle *style, const char *wanted) {
+    char *text;
+    size_t size;
+    FILE *f = text_stream(&text, &size);
+    table_write(t, style, f);
+    fclose(f);
+    assert_string_equal(text, wanted);
+    mem_free(text);
+}
+
+static void test_latex_float(void **state) {
+    (void)state;
+    Table t = results();
+    Err err;
+    assert_true(table_select(&t, "model,test", &err));
+    const TableStyle style = {
+        .format = TABLE_LATEX,
+        .latex = {.width = 86, .caption = "100 %", .label = "tab:a_b", .across = true}};
+    shown(
+        &t, &style,
+        "% \\usepackage{booktabs}\n\\begin{table*}\n\\centering\n\\caption{100 \\%}\n"
+        "\\label{tab:a_b}\n\\begin{tabular}{@{}lr@{}}\n\\toprule\n"
+        "model & test of best, \\% \\\\\n\\midrule\n"
+        "cast & $\\mathbf{42.54} \\pm 0.50$ \\\\\nfull & \\textbf{42.54} \\\\\nother & 40.00 \\\\\n"
+        "larger & 50.00 \\\\\ncast & 60.00 \\\\\n"
+        "\\bottomrule\n\\end{tabular}\n\\end{table*}\n");
+    table_free(&t);
+}
+
+/* A line has room for three of the columns. */
+static void test_terminal(void **state) {
+    (void)state;
+    Table t = results();
+    shown(&t, &(TableStyle){.format = TABLE_TERMINAL, .letters = 30},
+          "                    test of\n"
+          "task   model        best, %\n"
+          "-----  ------  ------------\n"
+          "image  cast    42.54 ± 0.50\n"
+          "image  full           42.54\n"
+          "image  other          40.00\n"
+          "image  larger         50.00\n"
+          "text   cast           60.00\n"
+          "\nnot shown: seconds. --columns\nchooses, --format md shows\nall.\n");
+    table_free(&t);
+}
+
+static void refused(const char *list, const char *wanted) {
+    Table t = results();
+    Err err;
+    assert_false(table_select(&t, list, &err));
+    assert_int_equal(err.code, EX_USAGE);
+    assert_non_null(strstr(err.text, wanted));
+    table_free(&t);
+}
+
+static void test_select(void **state) {
+    (void)state;
+    Table t = results();
+    Err err;
+    assert_true(table_select(&t, "seconds,model", &err));
+    assert_int_equal(t.n, 2);
+    assert_string_equal(t.columns[0].key, "seconds");
+    assert_string_equal(table_at(&t, 2, 1)->text, "other");
+    assert_true(table_at(&t, 3, 0)->mean == 9);
+    table_free(&t);
+    refused("modle", "did you mean 'model'");
+    refused("model,model", "twice");
+    refused("", "names of columns");
+    refused(",", "names of columns");
 }
 
 static void number(double x, int digits, const char *wanted) {
@@ -91,8 +204,9 @@ static void test_numbers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_formats),     cmocka_unit_test(test_best),
+        cmocka_unit_test(test_latex_float), cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_select),      cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
