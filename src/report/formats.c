@@ -77,11 +77,19 @@ static const Script html = {.write = text_html,
                             .end = "</b>",
                             .measure = letters_of};
 
+/* The start of a cell. What may be spared (s) is not shown on a narrow screen. */
+static void write_open(FILE *f, const Table *t, int column, const char *tag) {
+    fprintf(f, "<%s class=\"%c%s\">", tag, table_is_left(t, column) ? 't' : 'n',
+            t->columns[column].spare ? " s" : "");
+}
+
 static void write_html(const Table *t, FILE *f) {
     fputs("<div class=\"wide\"><table>\n<thead><tr>", f);
+    bool spare = false;
     for (int c = 0; c < t->n; c++) {
-        fputs(table_is_left(t, c) ? "<th>" : "<th class=\"n\">", f);
+        write_open(f, t, c, "th");
         text_html(f, t->columns[c].title);
+        spare |= t->columns[c].spare > 0;
         fputs("</th>", f);
     }
     fputs("</tr></thead>\n<tbody>\n", f);
@@ -89,12 +97,14 @@ static void write_html(const Table *t, FILE *f) {
         fputs("<tr>", f);
         for (int c = 0; c < t->n; c++) {
             char *s = sheet_words(&html, t, row, c);
-            fprintf(f, "<td class=\"%c\">%s</td>", table_is_left(t, c) ? 't' : 'n', s);
+            write_open(f, t, c, "td");
+            fprintf(f, "%s</td>", s);
             mem_free(s);
         }
         fputs("</tr>\n", f);
     }
     fputs("</tbody></table></div>\n", f);
+    if (spare) fputs("<p class=\"note narrow\">A wider screen shows more columns.</p>\n", f);
     write_notes(t, f, text_html, "<p class=\"note\">", "</p>\n");
 }
 

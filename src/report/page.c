@@ -27,12 +27,15 @@ static const char style[] =
     "var(--line)}\n"
     ".wide{overflow-x:auto}\n"
     "table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}\n"
-    "th,td{padding:.3rem .6rem;text-align:left;border-bottom:1px solid var(--line);white-space:"
+    "th,td{padding:.3rem .5rem;text-align:left;border-bottom:1px solid var(--line);white-space:"
     "nowrap}\n"
-    "th{vertical-align:bottom;font-weight:600;white-space:normal}\n"
+    "th,th.t{vertical-align:bottom;font-weight:600;white-space:normal}\n"
     ".n{text-align:right}\n"
     "@media (min-width:70rem){.t{white-space:normal}}\n"
     "tbody tr:hover{background:var(--soft)}\n"
+    "@media (min-width:45rem){.narrow{display:none}}\n"
+    "@media (max-width:44.99rem){.s{display:none}body{padding:.6rem}th,td{padding:.3rem .35rem}"
+    "td:first-child{white-space:normal;overflow-wrap:anywhere}}\n"
     ".note,footer{color:var(--dim);font-size:.875rem;max-width:50rem}\n"
     ".plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));"
     "gap:1rem}\n"
@@ -257,11 +260,11 @@ static void write_runs(FILE *f, const Group *g) {
     table_column(&t, "best validation, %", "validation", COLUMN_NUMBER, 2);
     table_column(&t, "test of best, %", "test_best", COLUMN_NUMBER, 2);
     table_column(&t, "test of last, %", "test_last", COLUMN_NUMBER, 2);
-    table_column(&t, "version", "version", COLUMN_TEXT, 0);
-    table_column(&t, "commit", "commit", COLUMN_TEXT, 0);
-    table_column(&t, "threads", "threads", COLUMN_NUMBER, 0);
-    table_column(&t, "processor", "cpu", COLUMN_TEXT, 0);
-    table_column(&t, "started", "started", COLUMN_TEXT, 0);
+    table_column(&t, "version", "version", COLUMN_TEXT, 0)->spare = 1;
+    table_column(&t, "commit", "commit", COLUMN_TEXT, 0)->spare = 2;
+    table_column(&t, "threads", "threads", COLUMN_NUMBER, 0)->spare = 3;
+    table_column(&t, "processor", "cpu", COLUMN_TEXT, 0)->spare = 4;
+    table_column(&t, "started", "started", COLUMN_TEXT, 0)->spare = 5;
     for (int i = 0; i < g->n; i++) add_run(&t, g->run[i]);
     table_write(&t, &(TableStyle){TABLE_HTML}, f);
     table_free(&t);

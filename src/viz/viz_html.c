@@ -11,15 +11,18 @@ static const char head[] =
     "<style>\n"
     "body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 72em; padding: 0 "
     "1em;\n"
-    "       color: #202020; background: #fff }\n"
+    "       color: #202020; background: #fff; color-scheme: light dark }\n"
     ".t { font: 14px/2 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere }\n"
     ".t i { font-style: normal; padding: 1px 0 6px; border-radius: 2px }\n"
     ".t i.off { background: none !important; color: #b0b0b0 }\n"
     ".l button { font: inherit; font-size: 13px; border: 0; border-radius: 3px; margin: 2px; "
     "padding: 1px 8px;\n"
     "            cursor: pointer }\n"
-    ".l button.on { outline: 3px solid #202020 }\n"
+    ".l button.on { outline: 3px solid }\n"
     "p { max-width: 60em }\n"
+    "@media (max-width: 40em) { body { margin: 0 auto } }\n"
+    "@media (prefers-color-scheme: dark) { body { color: #e4e7eb; background: #14171b }\n"
+    "  .t i.off { color: #6a727c } }\n"
     "</style>\n";
 
 static const char script[] =
@@ -140,9 +143,10 @@ static void put_page(FILE *f, const Viz *v) {
     text_html(f, v->t->from.path);
     fprintf(f, ", update %lld.</p>\n", (long long)v->t->from.update);
     fputs(v->traces.groups
-              ? "<p>A token's ground is its group. "
-              : "<p>A token's ground is the cluster with the highest affinity among those that "
-                "hold it, bars below are the others; without a ground it is in none. ",
+              ? "<p>A token's background is the colour of its group. "
+              : "<p>A token's background is the colour of its cluster; if it is in several, of the "
+                "one with the highest affinity, and the bars below it are the others. Without a "
+                "background it is in none. ",
           f);
     fputs("Press a cluster (its number and how many tokens it holds) to see it alone; again for "
           "all.</p>\n",

@@ -10,9 +10,8 @@ enum {
     PANEL = 256,     /* about how wide a picture's panel is */
     PIXEL_MOST = 32, /* and how large a token's square may be */
     GAP = 16,
-    TEXT = 2, /* size of captions */
-    CAPTION = 2 * CANVAS_LINE + 4,
-    SWATCH = TEXT * (CANVAS_LINE - 2),
+    CAPTION = 22, /* the line of a caption */
+    SWATCH = 14,
     CORNER_LEAST = 4, /* a smaller square has no room for a corner */
     PANELS_MOST = PALETTE,
     BAR = 160 /* a heat map's scale */
@@ -54,13 +53,13 @@ static void panel_at(const Grid *g, int panel, int *x, int *y) {
 /* A square of the colour, and words behind it. */
 static void swatch(Grid *g, int x, int y, Rgb colour, const char *text) {
     canvas_fill(&g->canvas, x, y, SWATCH, SWATCH, colour);
-    canvas_text(&g->canvas, x + SWATCH + 6, y, TEXT, ink, text);
+    canvas_text(&g->canvas, x + SWATCH + 6, y - 2, TYPE_LARGE, ink, text);
 }
 
 static void caption(Grid *g, int panel, const char *text) {
     int x, y;
     panel_at(g, panel, &x, &y);
-    canvas_text(&g->canvas, x, y + 2, TEXT, ink, text);
+    canvas_text(&g->canvas, x, y, TYPE_LARGE, ink, text);
 }
 
 static void caption_cluster(Grid *g, int panel, int cluster) {
@@ -93,8 +92,8 @@ static void title(Grid *g, int part, const char *what) {
     char text[512];
     title_text(text, sizeof text, g->v, g->d, part, what);
     /* Few panels are narrower than the words. */
-    const int fits = (g->canvas.width - 2 * GAP) / (CANVAS_LETTER * (int)strlen(text));
-    canvas_text(&g->canvas, GAP, GAP - 4, fits < 1 ? 1 : fits > TEXT ? TEXT : fits, ink, text);
+    const bool fits = canvas_text_width(TYPE_LARGE, text) <= g->canvas.width - 2 * GAP;
+    canvas_text(&g->canvas, GAP, GAP - 6, fits ? TYPE_LARGE : TYPE_SMALL, ink, text);
 }
 
 static bool finish(Canvas *c, const char *path, Err *err) {
@@ -164,8 +163,9 @@ static void legend(Grid *g) {
     clusters_count(g->c, g->d->cls, &none, &several);
     snprintf(text, sizeof text, "in no cluster: %d tokens", none);
     swatch(g, GAP, y, grey, text);
-    snprintf(text, sizeof text, "in several: %d%s", several,
-             g->pixel >= CORNER_LEAST ? ", the second best in the corner" : "");
+    snprintf(text, sizeof text,
+             "in several clusters: %d tokens, in the colour of the highest affinity%s", several,
+             g->pixel >= CORNER_LEAST ? ", the second highest in the corner" : "");
     note_shown(text, sizeof text, g->panels - g->extra, g->c->C);
     swatch(g, GAP, y + CAPTION, palette_colour(0), text);
     canvas_fill(&g->canvas, GAP + HALF, y + CAPTION + HALF, HALF, HALF, palette_colour(1));
@@ -210,12 +210,12 @@ static double affinity(const Clusters *c, int n, int cluster) {
 static void draw_scale(Canvas *canvas, int x, int y, const Range *r, int shown, int clusters) {
     char text[96];
     snprintf(text, sizeof text, "%.3g ", r->least);
-    x = canvas_text(canvas, x, y, TEXT, ink, text);
+    x = canvas_text(canvas, x, y - 2, TYPE_LARGE, ink, text);
     for (int i = 0; i < BAR; i++)
         canvas_fill(canvas, x + i, y, 1, SWATCH, palette_heat(i / (BAR - 1.0)));
     snprintf(text, sizeof text, " %.3g", r->most);
     note_shown(text, sizeof text, shown, clusters);
-    canvas_text(canvas, x + BAR, y, TEXT, ink, text);
+    canvas_text(canvas, x + BAR, y - 2, TYPE_LARGE, ink, text);
 }
 
 static bool write_affinity_panels(const Viz *v, const VizDoc *d, int part, const char *path,
@@ -250,7 +250,7 @@ static void draw_matrix(Matrix *m, const Clusters *c, const Range *r) {
         const int y = GAP + CAPTION + row * ROW;
         canvas_fill(&m->canvas, GAP, y + 2, ROW - 4, ROW - 4, palette_colour(row));
         snprintf(text, sizeof text, "%d", row);
-        canvas_text(&m->canvas, GAP + ROW, y + 4, 1, ink, text);
+        canvas_text(&m->canvas, GAP + ROW, y + 1, TYPE_SMALL, ink, text);
         for (int i = 0; i < m->columns; i++) {
             double sum = 0;
             int n = i * m->group, end = n + m->group < c->N ? n + m->group : c->N;
@@ -269,11 +269,11 @@ static void draw_ticks(Matrix *m, int N) {
         char text[16];
         snprintf(text, sizeof text, "%d", i * m->group);
         canvas_fill(&m->canvas, MARGIN + i * m->cell, y, 1, 6, ink);
-        canvas_text(&m->canvas, MARGIN + i * m->cell + 4, y + 4, 1, ink, text);
+        canvas_text(&m->canvas, MARGIN + i * m->cell + 4, y + 2, TYPE_SMALL, ink, text);
     }
     char text[32];
     snprintf(text, sizeof text, "%d tokens", N);
-    canvas_text(&m->canvas, MARGIN, y + 4 + CANVAS_LINE, 1, ink, text);
+    canvas_text(&m->canvas, MARGIN, y + 16, TYPE_SMALL, ink, text);
 }
 
 static bool write_affinity_matrix(const Viz *v, const VizDoc *d, int part, const char *path,
@@ -287,10 +287,10 @@ static bool write_affinity_matrix(const Viz *v, const VizDoc *d, int part, const
     m.cell = m.columns < NARROWEST ? NARROWEST / m.columns : 1;
     if (m.cell > ROW) m.cell = ROW;
     title_text(text, sizeof text, v, d, part, "affinity A_g");
-    const int words = CANVAS_LETTER * TEXT * (int)strlen(text), cells = m.columns * m.cell;
+    const int words = canvas_text_width(TYPE_LARGE, text), cells = m.columns * m.cell;
     const int wide = MARGIN + (cells > words ? cells : words) + GAP;
     m.canvas = canvas_open(wide, 2 * GAP + 2 * CAPTION + m.rows * ROW + 2 * GAP, white);
-    canvas_text(&m.canvas, MARGIN, GAP - 4, TEXT, ink, text);
+    canvas_text(&m.canvas, MARGIN, GAP - 6, TYPE_LARGE, ink, text);
     draw_matrix(&m, c, &r);
     draw_ticks(&m, c->N);
     draw_scale(&m.canvas, MARGIN, m.canvas.height - GAP - CAPTION + 4, &r, m.rows, c->C);

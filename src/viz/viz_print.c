@@ -122,18 +122,25 @@ static void print_text(const Printer *p) {
     }
 }
 
+/* What letters, or colours, say of texts and of pictures. */
+static void explain(FILE *f, const Viz *v, bool colour) {
+    static const char *const what[2][2] = {
+        {"Below each token is the letter of its", "A token's background is the colour of its"},
+        {"A pixel is the letter of its", "A pixel has the colour of its"}};
+    static const char *const end[2][2] = {{"; '.': in none", ", and it is underlined"},
+                                          {"; '.': in none", "; grey: in none"}};
+    const bool picture = v->doc[0].width > 0;
+    if (v->traces.groups)
+        fprintf(f, "%s group.\n", what[picture][colour]);
+    else
+        fprintf(f, "%s cluster; if it is in several, of the one with the highest affinity%s.\n",
+                what[picture][colour], end[picture][colour]);
+}
+
 void viz_print(FILE *f, const Viz *v, bool colour) {
     fprintf(f, "%s\n", v->title);
     if (v->doc[0].width > VIZ_WIDEST) return;
-    fprintf(f, "a token %s %s; %s\n",
-            !colour           ? "goes to"
-            : v->doc[0].width ? "has the colour of"
-                              : "stands on",
-            v->traces.groups ? "its group"
-                             : "the cluster with the highest affinity among those that hold it",
-            !colour           ? ". is none"
-            : v->doc[0].width ? "grey is none"
-                              : "underlined: it has several");
+    explain(f, v, colour);
     for (int i = 0; i < v->docs; i++)
         for (int j = 0; j < v->parts; j++) {
             const Printer p = {f, v, &v->doc[i], &v->doc[i].part[j], colour};

@@ -62,7 +62,8 @@ static void test_formats(void **state) {
     written(TABLE_CSV, "name,x_percent,x_percent_sd,x_percent_marks,done,done_of,n\r\n"
                        "\"a,\"\"|\"\"\",52.25,0.5,DG,2,3,1234.5\r\n,7,,A,,,\r\n,,,,,,\r\n");
     written(TABLE_HTML,
-            "<div class=\"wide\"><table>\n<thead><tr><th>na|me</th><th class=\"n\">x, %</th>"
+            "<div class=\"wide\"><table>\n<thead><tr><th class=\"t\">na|me</th><th class=\"n\">x, "
+            "%</th>"
             "<th class=\"n\">done</th><th class=\"n\">n</th></tr></thead>\n<tbody>\n"
             "<tr><td class=\"t\">a,&quot;|&quot;</td><td class=\"n\">52.2 ± 0.5 [DG]</td>"
             "<td class=\"n\">2 of 3</td><td class=\"n\">1234</td></tr>\n"

@@ -178,10 +178,20 @@ static void test_canvas(void **state) {
     canvas_fill(&c, 20, 10, 1, 1, white);
     assert_int_equal(painted(&c), 41);
     canvas_close(&c);
-    c = canvas_open(60, 20, black);
-    assert_int_equal(canvas_text(&c, 0, 0, 1, white, "i:"), 2 * CANVAS_LETTER);
-    assert_int_equal(painted(&c), 11 + 8);
-    canvas_text(&c, 57, 15, 2, white, "cut off");
+}
+
+/* As DejaVu Sans has it: the stem and the dot of an i, one pixel wide. */
+static void test_text(void **state) {
+    (void)state;
+    const Rgb black = {0, 0, 0}, white = {255, 255, 255};
+    Canvas c = canvas_open(60, 20, black);
+    assert_int_equal(canvas_text(&c, 2, 0, TYPE_SMALL, white, "i"), 2 + 3);
+    assert_int_equal(painted(&c), 7);
+    const TypeGlyph *i = &typefaces[TYPE_SMALL].glyph['i' - TYPE_FIRST];
+    assert_int_equal(c.rgb[3 * (i->top * 60 + 2 + i->left)], 255);
+    assert_int_equal(canvas_text(&c, -1, 15, TYPE_LARGE, white, "cut off at the end"),
+                     canvas_text_width(TYPE_LARGE, "cut off at the end") - 1);
+    assert_int_equal(canvas_text_width(TYPE_LARGE, "\xc3\xa9"), canvas_text_width(TYPE_LARGE, "?"));
     canvas_close(&c);
 }
 
@@ -192,6 +202,7 @@ int main(void) {
         cmocka_unit_test(test_sizes_and_entropy),
         cmocka_unit_test(test_compact_pictures),
         cmocka_unit_test(test_compact_texts),
+        cmocka_unit_test(test_text),
         cmocka_unit_test(test_palette),
         cmocka_unit_test(test_heat),
         cmocka_unit_test(test_canvas),
