@@ -40,7 +40,8 @@ static const Option options[] = {
     {"accept-data", OPTION_FLAG, AT(request.accept_data), NULL,
      "go on though the data are not those that the run began with; metrics.jsonl tells it"},
     {"dry-run", OPTION_FLAG, AT(request.dry_run), NULL,
-     "print parameters, memory, work and data, and touch nothing"},
+     "print parameters, memory, work and data on standard output, and touch nothing"},
+    {"json", OPTION_FLAG, AT(request.json), NULL, "of --dry-run: the same as one JSON object"},
     {0},
 };
 
@@ -64,7 +65,7 @@ static const Program program = {
     "cast_train",
     "usage: cast_train CONFIG [key=value ...] [--out DIR] [--threads N] [--stop-at S] "
     "[--no-test]\n"
-    "                  [--accept-data] [--dry-run] [--fast]\n"
+    "                  [--accept-data] [--dry-run [--json]] [--fast]\n"
     "\n"
     "Trains the model of CONFIG, a JSON file, on its task; any key can be set by key=value. Data "
     "that can be generated is generated first. A run lives in a directory; where that holds a "
@@ -118,6 +119,8 @@ static bool may_run_in(const char *dir, bool fast, Err *err) {
 }
 
 static bool check_options(const Options *o, Err *err) {
+    if (o->request.json && !o->request.dry_run)
+        return err_set(err, EX_USAGE, "--json is of --dry-run");
     return !o->request.fast || !o->request.dry_run ||
            err_set(err, EX_USAGE,
                    "--fast and --dry-run exclude each other: one makes a small set, "
@@ -130,6 +133,7 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     const int n = o->line.nwords - 1;
     Config c = {0};
     stop_ignore_write_signals();
+    if (o->request.dry_run && !o->request.json) log_to_stdout();
     lanes_open(o->threads);
     if (!lanes_start(err)) return false;
     gemm_open();
@@ -151,7 +155,8 @@ int main(int argc, char **argv) {
     char *command = option_command(argc, argv), *rest = without_stop_at(argc, argv);
     o.request.command = command;
     const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) &&
-                    check_options(&o, &err) && train(&o, &end, &err);
+                    check_options(&o, &err) && train(&o, &end, &err) &&
+                    (!o.request.dry_run || err_check_stdout(&err));
     const int status = ok ? EXIT_SUCCESS : err_report(program.name, &err);
     if (ok && end == TRAIN_DONE && o.request.no_test)
         log_info("not tested, as --no-test has it; the same command without it tests");

@@ -11,6 +11,7 @@
 #include "core/err.h"
 
 static char heading[128];
+static bool answers;       /* lines of log_info are what was asked for: on standard output */
 static bool progress_open; /* a progress line stands on the terminal, without its newline */
 
 static bool is_terminal(int fd) {
@@ -25,13 +26,14 @@ bool log_takes_colour(int fd) {
     return is_terminal(fd) && !(no_color && *no_color);
 }
 
-/* The ANSI sequence where standard error takes colours, else "". */
-static const char *style_here(const char *sequence) {
-    return log_takes_colour(STDERR_FILENO) ? sequence : "";
+/* The ANSI sequence where the descriptor takes colours, else "". */
+static const char *style_on(int fd, const char *sequence) {
+    return log_takes_colour(fd) ? sequence : "";
 }
 
 /* Whole, however long, and masked. */
-__attribute__((format(printf, 1, 0))) static void print_masked(const char *fmt, va_list ap) {
+__attribute__((format(printf, 2, 0))) static void print_masked(FILE *f, const char *fmt,
+                                                               va_list ap) {
     char few[512], *text = few;
     va_list again;
     va_copy(again, ap);
@@ -41,45 +43,51 @@ __attribute__((format(printf, 1, 0))) static void print_masked(const char *fmt, 
     va_end(again);
     if (!text) text = few;
     err_mask(text);
-    fputs(text, stderr);
+    fputs(text, f);
     if (text != few) free(text);
 }
 
 /* A line of its own: a progress line that stands is erased; the next one is drawn below. `before`
  * and `after` are ours. */
-__attribute__((format(printf, 3, 0))) static void print_line(const char *before, const char *after,
-                                                             const char *fmt, va_list ap) {
+__attribute__((format(printf, 4, 0))) static void print_line(FILE *f, const char *before,
+                                                             const char *after, const char *fmt,
+                                                             va_list ap) {
     flockfile(stderr);
     if (progress_open) fputs("\r\033[K", stderr);
     progress_open = false;
-    fputs(before, stderr);
-    print_masked(fmt, ap);
-    fprintf(stderr, "%s\n", after);
+    fputs(before, f);
+    print_masked(f, fmt, ap);
+    fprintf(f, "%s\n", after);
     funlockfile(stderr);
 }
+
+static FILE *info_stream(void) { return answers ? stdout : stderr; }
+
+void log_to_stdout(void) { answers = true; }
 
 void log_info(const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    print_line("", "", fmt, ap);
+    print_line(info_stream(), "", "", fmt, ap);
     va_end(ap);
 }
 
 void log_headed(const char *style, const char *head, const char *fmt, ...) {
     char before[256];
+    const int fd = answers ? STDOUT_FILENO : STDERR_FILENO;
     va_list ap;
-    snprintf(before, sizeof before, "%s%s%s", style_here(style), head, style_here(LOG_RESET));
+    snprintf(before, sizeof before, "%s%s%s", style_on(fd, style), head, style_on(fd, LOG_RESET));
     va_start(ap, fmt);
-    print_line(before, "", fmt, ap);
+    print_line(info_stream(), before, "", fmt, ap);
     va_end(ap);
 }
 
 void log_warn(const char *fmt, ...) {
     char before[32];
     va_list ap;
-    snprintf(before, sizeof before, "%swarning: ", style_here(LOG_YELLOW));
+    snprintf(before, sizeof before, "%swarning: ", style_on(STDERR_FILENO, LOG_YELLOW));
     va_start(ap, fmt);
-    print_line(before, style_here(LOG_RESET), fmt, ap);
+    print_line(stderr, before, style_on(STDERR_FILENO, LOG_RESET), fmt, ap);
     va_end(ap);
 }
 
@@ -98,7 +106,7 @@ void log_progress(bool keep, const char *fmt, ...) {
         progress_open = true;
         funlockfile(stderr);
     } else {
-        print_line(heading, "", fmt, ap);
+        print_line(stderr, heading, "", fmt, ap);
     }
     va_end(ap);
 }

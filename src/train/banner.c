@@ -7,6 +7,7 @@
 #include "core/gemm.h"
 #include "core/log.h"
 #include "io/json.h"
+#include "train/outline.h"
 #include "train/state.h"
 
 /* ---- parameters ---- */
@@ -57,17 +58,6 @@ void banner_parameters(const Config *c) {
 
 /* ---- model, data, machine ---- */
 
-/* Gradient sums of lanes are planned for all lanes, but only about threads + log2 lanes of them
- * live at a time; a best state waits in memory only where it cannot be written, and its moments are
- * read by no test, nor are weights that have averages. */
-static double untouched(const Config *c) {
-    const int most = c->train.lanes < c->train.batch ? c->train.lanes : c->train.batch;
-    int live = lanes_threads();
-    for (int n = most; n > 1; n = (n + 1) / 2) live++;
-    const double spare = most > live ? most - live : 0;
-    return (spare + 2 + (c->train.ema > 0)) * (double)c->model.params.total * sizeof(real);
-}
-
 void banner_model(const Config *c) {
     const ModelConf *k = &c->model.conf;
     log_info("model    %s attention, %s norm, depth %d, %d heads, width %d, %d inside feed-forward",
@@ -79,27 +69,18 @@ void banner_memory(const Config *c, size_t planned) {
     char all[32], live[32], checkpoint[32];
     log_info("memory   %s planned, about %s touched, data apart; a checkpoint %s",
              format_bytes(all, sizeof all, (double)planned),
-             format_bytes(live, sizeof live, (double)planned - untouched(c)),
+             format_bytes(live, sizeof live, outline_touched(c, planned)),
              format_bytes(checkpoint, sizeof checkpoint,
                           (double)state_bytes(&c->model.params, c->train.ema > 0)));
 }
 
 static void print_lengths(const Loader *f) {
-    const double n = f->examples[SPLIT_TRAIN];
-    double tokens = 0, flops = 0, most = 0;
+    const OutlineWork w = outline_work(f);
     char one[32], update[32];
-    for (int i = 0; i < f->examples[SPLIT_TRAIN]; i++) {
-        const int example = loader_index(f, SPLIT_TRAIN, i);
-        const double t = loader_tokens(f, SPLIT_TRAIN, example);
-        tokens += t;
-        flops += loader_flops(f, SPLIT_TRAIN, example);
-        if (t > most) most = t;
-    }
-    const TrainConf *t = &f->c->train;
-    log_info("lengths  %.0f tokens an example on average, %.0f at most", tokens / n, most);
+    log_info("lengths  %.0f tokens an example on average, %.0f at most", w.tokens, w.most_tokens);
     log_info("work     %sFLOP an example forward, %sFLOP an update",
-             format_count(one, sizeof one, flops / n),
-             format_count(update, sizeof update, 3 * flops / n * t->batch * t->accumulate));
+             format_count(one, sizeof one, w.flops),
+             format_count(update, sizeof update, outline_update_flops(f, &w)));
 }
 
 void banner_data(const Loader *f, int64_t horizon) {

@@ -10,6 +10,7 @@
 #include "train/keep.h"
 #include "train/length.h"
 #include "train/origin.h"
+#include "train/outline.h"
 #include "train/patience.h"
 #include "train/run.h"
 #include "train/stop.h"
@@ -36,6 +37,7 @@ typedef struct Trainer {
     Identity was;  /* of the checkpoint */
     Origin origin; /* of a run that begins */
     real *grads;
+    size_t planned; /* bytes */
     Meter meter;
     int64_t horizon, end; /* the last update of the schedule, and of this process */
     int64_t every;        /* updates between validations */
@@ -322,8 +324,8 @@ static bool plan_memory(Trainer *t, Err *err) {
     const Params *p = &t->c->model.params;
     t->loader.c = t->c;
     layout(t);
-    banner_memory(t->c,
-                  t->memory.used + engine_bytes(&t->c->model, conf->batch, conf->lanes, true));
+    t->planned = t->memory.used + engine_bytes(&t->c->model, conf->batch, conf->lanes, true);
+    banner_memory(t->c, t->planned);
     t->memory = (Arena){0};
     return mem_fits(state_bytes(p, conf->ema > 0) + p->total * sizeof(real), err);
 }
@@ -443,6 +445,17 @@ static bool open_meter(Trainer *t, Err *err) {
            (!m->conf->tensorboard || events_open(&m->events, t->dir.dir, t->state.update, err));
 }
 
+static void print_outline(const Trainer *t) {
+    const Outline o = {.c = t->c,
+                       .loader = t->horizon ? &t->loader : NULL,
+                       .dir = t->dir.dir,
+                       .update = t->state.update,
+                       .horizon = t->horizon,
+                       .planned = t->planned,
+                       .peak = t->meter.peak};
+    outline_print(&o, stdout);
+}
+
 static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (!patience_may_end(t->c, err) || !open_dir(t, err)) return false;
     if (!t->r->brief) banner_parameters(t->c);
@@ -452,6 +465,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (!t->r->brief) banner_machine(t->meter.peak);
     if (!open_memory(t, err)) return false;
     if ((!t->r->dry_run && !open_room(t, err)) || !open_state(t, err)) return false;
+    if (t->r->json) print_outline(t);
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
     if (t->begun && (!length_check(&t->dir, &t->c->train, t->state.update, t->horizon, err) ||

@@ -15,6 +15,7 @@ typedef struct TrainRequest {
     const char *command;     /* how this program was called: kept in env.json */
     int stop_at;             /* the update after which to stop; 0: the horizon */
     bool dry_run;            /* print what the start prints, and touch nothing */
+    bool json;               /* of a dry run: that as JSON, on standard output */
     bool brief;              /* without the tables of parameters and of the machine */
     bool fast;               /* a smoke run (train/fast.h) */
     bool no_test;            /* the run ends without its test */

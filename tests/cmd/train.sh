@@ -27,6 +27,14 @@ expect 0 'model +full attention' "another mechanism, without the keys of the con
     "${train[@]}" --out "$tmp/dry" --dry-run model.attention.type=full
 expect 78 "key 'model.attention.clusters' is unknown; the keys here are type" "but not with keys that it has not" \
     "${train[@]}" --out "$tmp/dry" --dry-run model.attention.clusters=2 model.attention.type=full
+check "on standard output" bash -c "'$bin/cast_train' '$tmp/tiny.json' --dry-run 2>/dev/null | grep -q '^ *in all'"
+"${train[@]}" --out "$tmp/dry" --dry-run --json >"$tmp/outline.json" 2>"$tmp/said"
+check "or as JSON there" test "$(head -c 1 "$tmp/outline.json")" = "{"
+for key in '"version": "[0-9.]+"' '"update": 0,' '"trained": [0-9]+' '"name": "blocks.0.attn.q.weight"' '"planned_bytes": [0-9]+' \
+    '"train": 40,' '"updates": 20,' '"gflop_update": [0-9.e-]+' '"peak_gflops": [0-9]' '"task": "listops"'; do
+    check "with $key" grep -qE "$key" "$tmp/outline.json"
+done
+expect 64 'json is of --dry-run' "which a run does not print" "${train[@]}" --out "$tmp/dry" --json
 check "a dry run touches nothing" test ! -e "$tmp/dry"
 expect 0 'test accuracy of best' "trains and tests" "${train[@]}" --out "$tmp/whole"
 whole=$(hash_of "$tmp/whole")
