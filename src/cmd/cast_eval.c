@@ -9,6 +9,7 @@
 #include "io/json_print.h"
 #include "train/approximate.h"
 #include "train/assess.h"
+#include "train/predict.h"
 #include "train/stop.h"
 
 typedef struct Options {
@@ -25,6 +26,12 @@ static const Option options[] = {
     {"last", OPTION_FLAG, AT(request.last), NULL, "of a RUN: last.safetensors [best.safetensors]"},
     {"average", OPTION_FLAG, AT(request.average), NULL,
      "of a RUN: the mean of the weights that train.keep kept"},
+    {"input", OPTION_TEXT, AT(request.input), "FILE|DIR|-",
+     "instead of a split, examples of one's own, without labels: texts and PNG pictures (a file "
+     "each), "
+     "expressions of ListOps, pairs of texts between TABs and numbers (a line each), or a prepared "
+     "split; - is standard input"},
+    {"lines", OPTION_FLAG, AT(request.lines), NULL, "of --input: each line is a text"},
     {"predict", OPTION_TEXT, AT(predict), "FILE",
      "also writes CSV: index (as in cast_viz),label,predicted and each class's probability"},
     {"approximation", OPTION_FLAG, AT(approximation), NULL,
@@ -41,9 +48,12 @@ static const Program program = {
     "cast_eval",
     "usage: cast_eval RUN|CHECKPOINT [key=value ...] [--split SPLIT] [--last | --average]\n"
     "                 [--limit N] [--predict FILE] [--json] [--threads N]\n"
+    "       cast_eval RUN|CHECKPOINT [key=value ...] --input FILE|DIR|- [--lines] [--predict FILE] "
+    "[--json]\n"
     "       cast_eval RUN|CHECKPOINT [key=value ...] --approximation [--limit N]\n\n"
     "Accuracy and loss of a trained model on a split of its data, as cast_train measures them; "
-    "what is taken for what; accuracy by length. RUN is a run's directory, CHECKPOINT one of the "
+    "what is taken for what; accuracy by length. With --input, what it takes examples of one's own "
+    "for. RUN is a run's directory, CHECKPOINT one of the "
     "safetensors in it, or what cast_export wrote.\n\n"
     "key=value changes the config that it was trained under, where the weights allow it:\n"
     "  data.dir=DIR                other data of the task\n"
@@ -58,6 +68,10 @@ static const Program program = {
 static bool check_options(const Options *o, Err *err) {
     if (o->request.last && o->request.average)
         return err_set(err, EX_USAGE, "--last and --average exclude each other");
+    if (o->request.input && (o->approximation || o->limit))
+        return err_set(err, EX_USAGE, "--input takes no --approximation or --limit");
+    if (o->request.lines && !o->request.input)
+        return err_set(err, EX_USAGE, "--lines is of --input");
     return !o->approximation || !o->predict ||
            err_set(err, EX_USAGE, "--approximation and --predict exclude each other");
 }
@@ -70,6 +84,17 @@ static bool show_accuracy(const Options *o, Trained *t, Err *err) {
     (o->json ? assess_print_json : assess_print)(stdout, &a, t);
     assess_free(&a);
     return true;
+}
+
+/* ---- examples of one's own ---- */
+
+static bool show_predictions(const Options *o, Trained *t, Err *err) {
+    Predictions p;
+    if (!predict(&p, t, err)) return false;
+    (o->json ? predictions_print_json : predictions_print)(stdout, &p, t);
+    const bool ok = !o->predict || predictions_write(&p, t, o->predict, err);
+    predictions_free(&p);
+    return ok;
 }
 
 /* ---- beside exact attention ---- */
@@ -127,7 +152,9 @@ static bool eval(Options *o, Err *err) {
     /* What attention reads takes memory: as many examples at a time as are computed at a time. */
     if (o->approximation) o->request.batch = threads;
     if (!trained_open(&t, &o->request, err)) return false;
-    const bool ok = o->approximation ? show_approximation(o, &t, err) : show_accuracy(o, &t, err);
+    const bool ok = o->approximation   ? show_approximation(o, &t, err)
+                    : o->request.input ? show_predictions(o, &t, err)
+                                       : show_accuracy(o, &t, err);
     trained_close(&t);
     return ok;
 }

@@ -62,15 +62,35 @@ static const StTensor *want_vector(const StFile *f, const char *name, Dtype dtyp
     return NULL;
 }
 
-static bool find_tensors(Dataset *d, Err *err) {
-    const StFile *f = &d->file;
-    const StTensor *offsets = want_vector(f, "offsets", DT_I64, 2, err);
-    const StTensor *labels = offsets ? want_vector(f, "labels", DT_I32, 1, err) : NULL;
+/* Of a file without labels there are as many examples as pairs or documents, of class 0. */
+static bool do_without_labels(Dataset *d, Err *err) {
+    const StTensor *pairs = st_find(&d->file, "pairs");
+    if (pairs && !(pairs = st_want(&d->file, "pairs", DT_I32, 2, (const int64_t[]){-1, 2}, err)))
+        return false;
+    const int64_t n = pairs ? pairs->shape[0] : d->documents;
+    if (n < 1 || n >= INT_MAX)
+        return err_set(err, EX_DATAERR, "%s: %" PRId64 " examples", d->file.path, n);
+    d->examples = (int)n;
+    d->labels = d->unlabelled = mem_alloc((size_t)n, sizeof *d->unlabelled);
+    return true;
+}
+
+static bool find_labels(Dataset *d, bool needed, Err *err) {
+    if (!needed && !st_find(&d->file, "labels")) return do_without_labels(d, err);
+    const StTensor *labels = want_vector(&d->file, "labels", DT_I32, 1, err);
     if (!labels) return false;
-    d->offsets = offsets->data;
-    d->documents = (int)(offsets->shape[0] - 1);
     d->labels = labels->data;
     d->examples = (int)labels->shape[0];
+    return true;
+}
+
+static bool find_tensors(Dataset *d, bool labels, Err *err) {
+    const StFile *f = &d->file;
+    const StTensor *offsets = want_vector(f, "offsets", DT_I64, 2, err);
+    if (!offsets) return false;
+    d->offsets = offsets->data;
+    d->documents = (int)(offsets->shape[0] - 1);
+    if (!find_labels(d, labels, err)) return false;
     d->per_example = st_find(f, "pairs") ? 2 : 1;
     if (d->per_example == 1 && d->examples != d->documents)
         return err_set(err, EX_DATAERR,
@@ -163,18 +183,25 @@ static bool check_count(const Dataset *d, Err *err) {
                    d->file.path, count, d->examples);
 }
 
-bool dataset_open(Dataset *d, const char *path, Err *err) {
+static bool open_set(Dataset *d, const char *path, bool labels, Err *err) {
     *d = (Dataset){0};
     if (!st_open(&d->file, path, err)) return false;
-    if (read_meta(d, err) && find_tensors(d, err) && check_count(d, err) && check_offsets(d, err) &&
-        check_ids(d, err) && check_examples(d, err))
+    if (read_meta(d, err) && find_tensors(d, labels, err) && check_count(d, err) &&
+        check_offsets(d, err) && check_ids(d, err) && check_examples(d, err))
         return true;
     dataset_close(d);
     return false;
 }
 
+bool dataset_open(Dataset *d, const char *path, Err *err) { return open_set(d, path, true, err); }
+
+bool dataset_open_unlabelled(Dataset *d, const char *path, Err *err) {
+    return open_set(d, path, false, err);
+}
+
 void dataset_close(Dataset *d) {
     st_close(&d->file);
+    mem_free(d->unlabelled);
     *d = (Dataset){0};
 }
 
@@ -322,6 +349,19 @@ static bool put(const DatasetWriter *w, AtomicFile *a, const char *path, Err *er
 bool dataset_write(DatasetWriter *w, const char *path, Err *err) {
     AtomicFile a;
     return put(w, &a, path, err) && atomic_commit(&a, err);
+}
+
+void dataset_of(Dataset *d, const DatasetWriter *w) {
+    *d = (Dataset){.examples = w->examples,
+                   .documents = w->documents,
+                   .per_example = w->pairs ? 2 : 1,
+                   .vocab = w->vocab,
+                   .classes = w->classes,
+                   .tokens8 = w->width == 1 ? w->tokens : NULL,
+                   .tokens16 = w->width == 1 ? NULL : (const int16_t *)(const void *)w->tokens,
+                   .offsets = w->offsets,
+                   .labels = w->labels,
+                   .pairs = w->couples};
 }
 
 bool dataset_may_write(const char *dir, Err *err) {

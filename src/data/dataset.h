@@ -28,6 +28,7 @@ typedef struct Dataset {
     const int16_t *tokens16;
     const int64_t *offsets;
     const int32_t *labels, *pairs;
+    int32_t *unlabelled; /* labels where the file has none; or NULL */
 } Dataset;
 
 enum { SPLIT_TRAIN, SPLIT_VAL, SPLIT_TEST, SPLITS };
@@ -44,6 +45,8 @@ static inline unsigned dataset_id(const Dataset *d, int64_t i) {
 
 bool dataset_open(Dataset *d, const char *path, Err *err);
 void dataset_close(Dataset *d);
+/* The same without labels, which are 0 then: a set that is to be predicted. */
+bool dataset_open_unlabelled(Dataset *d, const char *path, Err *err);
 
 /* What "hash" in the metadata is to be: the CRC-32 of the tensors above, in that order. */
 void dataset_hash(const Dataset *d, char hash[DATASET_HASH]);
@@ -70,6 +73,8 @@ int dataset_add_bytes(DatasetWriter *w, const void *bytes, size_t size, int firs
 /* Without pairs, example i is document i: `first` is the document just added and `second` is -1. */
 void dataset_add_example(DatasetWriter *w, int label, int first, int second);
 bool dataset_write(DatasetWriter *w, const char *path, Err *err);
+/* What was collected as a split without a file, as long as the writer is there. */
+void dataset_of(Dataset *d, const DatasetWriter *w);
 void dataset_writer_free(DatasetWriter *w);
 
 /* Whether the splits may be written into `dir`: what is there in their places are datasets. */

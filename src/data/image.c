@@ -7,10 +7,6 @@
  * Both divide only multiples of 3,149,825 bytes; then the form in which every label is 0 to 9 is
  * taken, colour first.
  *
- * Grey is tf.image.rgb_to_grayscale on bytes, to the bit: x = v * (1/255), y = .2989 R + .5870 G +
- * .1140 B from left to right, trunc(y * 255.5), each step rounded to float. (Division by 255, or a
- * fused multiply-add, gives another intensity for some dozen colours.)
- *
  * Validation is a tenth of the 50,000 training images: those that a Philox permutation keyed by the
  * seed and "image.holdout" puts first. The test images are the official ones; all keep the official
  * order. */
@@ -19,6 +15,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "data/grey.h"
 #include "data/task.h"
 #include "io/tar.h"
 
@@ -52,26 +49,9 @@ typedef struct Batch {
     int count;
 } Batch;
 
-/* Each colour's share of y. That they are looked up keeps the compiler from fusing products into
- * the sums. */
-typedef struct GreyTable {
-    float r[256], g[256], b[256];
-} GreyTable;
-
-static void fill_grey_table(GreyTable *t) {
-    for (int v = 0; v < 256; v++) {
-        float x = (float)v * (1.0f / 255.0f);
-        t->r[v] = x * 0.2989f;
-        t->g[v] = x * 0.5870f;
-        t->b[v] = x * 0.1140f;
-    }
-}
-
 static void to_grey(unsigned char *out, const unsigned char *rgb, const GreyTable *t) {
-    for (int i = 0; i < PIXELS; i++) {
-        float y = t->r[rgb[i]] + t->g[rgb[PIXELS + i]] + t->b[rgb[2 * PIXELS + i]];
-        out[i] = (unsigned char)(y * 255.5f);
-    }
+    for (int i = 0; i < PIXELS; i++)
+        out[i] = grey_of(t, rgb[i], rgb[PIXELS + i], rgb[2 * PIXELS + i]);
 }
 
 static bool labels_fit(const unsigned char *bytes, size_t size, size_t record) {
@@ -101,7 +81,7 @@ static bool read_batch(Batch *b, const char *path, const unsigned char *bytes, s
     size_t record = record_size(path, bytes, size, err);
     if (record == 0) return false;
     GreyTable table;
-    fill_grey_table(&table);
+    grey_table(&table);
     b->count = (int)(size / record);
     b->records = mem_alloc((size_t)b->count, GREY);
     for (int i = 0; i < b->count; i++) {

@@ -6,7 +6,6 @@
 #include "core/mem.h"
 #include "data/dataset.h"
 #include "data/listops_value.h"
-#include "io/lines.h"
 
 static const char *const files[SPLITS] = {LISTOPS_TRAIN, "basic_val.tsv", "basic_test.tsv"};
 static const char *const folders[] = {"listops-1000", "lra_release/listops-1000",
@@ -15,11 +14,10 @@ static const char header[] = "Source\tTarget";
 
 /* ---- reading ---- */
 
-/* Row 1 is the line behind the header. */
 static bool refuse(const Lines *l, Err *err, const char *what, Span got) {
     const int most = 40;
-    return err_set(err, EX_DATAERR, "%s: line %d (row %d): %s \"%.*s\"", l->path, l->line,
-                   l->line - 1, what, got.size > (size_t)most ? most : (int)got.size, got.at);
+    return err_set(err, EX_DATAERR, "%s: line %d: %s \"%.*s\"", l->path, l->line, what,
+                   got.size > (size_t)most ? most : (int)got.size, got.at);
 }
 
 static int word_id(Span s) {
@@ -50,23 +48,28 @@ static int read_source(const Lines *l, Span s, int *ids, Err *err) {
     return -1;
 }
 
+int listops_read(const Lines *l, Span source, int *ids, Err *err) {
+    const int n = read_source(l, source, ids, err);
+    if (n < 0 || listops_value(ids, n) >= 0) return n;
+    refuse(l, err, "not well-formed, or nested deeper than LRA's 9 operators:", source);
+    return -1;
+}
+
 static bool read_row(const Lines *l, DatasetWriter *w, int *ids, Err *err) {
     Span c[2];
     int columns = lines_columns(l, c, 2);
     if (columns != 2)
-        return err_set(err, EX_DATAERR, "%s: line %d (row %d): %d columns, expected 2: %s", l->path,
-                       l->line, l->line - 1, columns, header);
+        return err_set(err, EX_DATAERR, "%s: line %d: %d columns, expected 2: %s", l->path, l->line,
+                       columns, header);
     if (c[1].size != 1 || c[1].at[0] < '0' || c[1].at[0] > '9')
         return refuse(l, err, "expected a target from 0 to 9, got", c[1]);
-    int target = c[1].at[0] - '0', n = read_source(l, c[0], ids, err);
+    int target = c[1].at[0] - '0', n = listops_read(l, c[0], ids, err);
     if (n < 0) return false;
     int value = listops_value(ids, n);
-    if (value < 0)
-        return refuse(l, err, "not well-formed, or nested deeper than LRA's 9 operators:", c[0]);
     if (value != target)
         return err_set(err, EX_DATAERR,
-                       "%s: line %d (row %d): its target is %d, but the expression's value is %d",
-                       l->path, l->line, l->line - 1, target, value);
+                       "%s: line %d: its target is %d, but the expression's value is %d", l->path,
+                       l->line, target, value);
     dataset_add_example(w, target, dataset_add_document(w, ids, n), -1);
     return true;
 }

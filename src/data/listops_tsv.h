@@ -8,12 +8,18 @@
 #define DATA_LISTOPS_TSV_H
 
 #include "data/task.h"
+#include "io/lines.h"
 
 #define LISTOPS_TRAIN "basic_train.tsv"
 
 /* The members of the task's row. */
 bool listops_import(const Task *t, const TaskRequest *r, Err *err);
 bool listops_locate(char *place, const char *from);
+
+/* The ids of an expression, with or without parentheses, in the current line of `l`, into `ids`,
+ * which has room for half its bytes and one more: how many; -1: EX_DATAERR, words and parentheses
+ * are wrong, or it has no value. */
+int listops_read(const Lines *l, Span source, int *ids, Err *err);
 
 /* Whether they may be written into `to`: what is there in their places are such files. */
 bool listops_may_export(const char *to, Err *err);

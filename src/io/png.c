@@ -83,6 +83,23 @@ bool png_grey_decode(unsigned char *grey, int width, int height, const void *byt
     return true;
 }
 
+bool png_rgb_decode(unsigned char *rgb, int width, int height, const void *bytes, size_t size,
+                    const char *name, Err *err) {
+    const png_color black = {0, 0, 0};
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    if (!png_image_begin_read_from_memory(&image, bytes, size))
+        return err_set(err, EX_DATAERR, "%s: no PNG image: %s", name, image.message);
+    bool ok = image.width == (png_uint_32)width && image.height == (png_uint_32)height;
+    if (!ok)
+        err_set(err, EX_DATAERR, "%s: %lu x %lu pixels, expected %d x %d: scale it first", name,
+                (unsigned long)image.width, (unsigned long)image.height, width, height);
+    image.format = PNG_FORMAT_RGB;
+    if (ok && !png_image_finish_read(&image, &black, rgb, 0, NULL))
+        ok = err_set(err, EX_DATAERR, "%s: no whole PNG image: %s", name, image.message);
+    png_image_free(&image);
+    return ok;
+}
+
 bool png_is_whole(const void *bytes, size_t size) {
     enum { SIGNATURE = 8, AROUND = 12 }; /* length, type and checksum of a chunk */
     const unsigned char *p = bytes, *end = p + size;

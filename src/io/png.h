@@ -16,6 +16,11 @@
 bool png_grey_decode(unsigned char *grey, int width, int height, const void *bytes, size_t size,
                      const char *name, Err *err);
 
+/* Decodes any PNG of that size, whatever its depth, colours and transparency (on black), into rgb
+ * (height,width,3); EX_DATAERR. */
+bool png_rgb_decode(unsigned char *rgb, int width, int height, const void *bytes, size_t size,
+                    const char *name, Err *err);
+
 /* Whether these bytes are chunks from a PNG's signature to its end chunk, each with its checksum:
  * what a full disk cut off is not. */
 bool png_is_whole(const void *bytes, size_t size);

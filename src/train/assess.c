@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "io/json_print.h"
 #include "train/evaluate.h"
+#include "train/predict.h"
 #include "train/stop.h"
 
 enum { CLASSES_SHOWN = 12, MISTAKES_SHOWN = 10 };
@@ -28,12 +29,9 @@ typedef struct Collector {
 
 static void write_row(const Collector *c, const Batch *b, int i) {
     const int K = c->a->K;
-    const real *logits = b->out.logits + (size_t)i * (size_t)K;
-    double most = (double)logits[0], sum = 0;
-    for (int k = 1; k < K; k++) most = fmax(most, (double)logits[k]);
-    for (int k = 0; k < K; k++) sum += c->p[k] = exp((double)logits[k] - most);
+    predict_probabilities(c->p, b->out.logits + (size_t)i * (size_t)K, K);
     fprintf(c->csv.f, "%d,%d,%d", c->n, b->samples[i].label, b->out.predicted[i]);
-    for (int k = 0; k < K; k++) fprintf(c->csv.f, ",%.7g", c->p[k] / sum);
+    for (int k = 0; k < K; k++) fprintf(c->csv.f, ",%.7g", c->p[k]);
     fputc('\n', c->csv.f);
 }
 
@@ -65,16 +63,11 @@ static void collect(void *ctx, const Batch *b) {
 
 static bool open_csv(Collector *c, const char *path, Err *err) {
     if (!path) return true;
-    if (trained_guesses(c->t))
-        return err_set(err, EX_USAGE,
-                       "--predict: %s was trained to guess masked tokens (train.objective=masked): "
-                       "it knows no classes",
-                       c->t->from.path);
+    if (trained_guesses(c->t)) return predict_no_classes(c->t, "predict", err);
     if (file_same(path, c->t->from.path))
         return err_set(err, EX_USAGE, "--predict: %s is the checkpoint itself", path);
     if (!atomic_open(&c->csv, path, KIND_PREDICTIONS, err)) return false;
-    fputs("index,label,predicted", c->csv.f);
-    for (int k = 0; k < c->a->K; k++) fprintf(c->csv.f, ",p%d", k);
+    predict_heading(c->csv.f, c->a->K);
     fputc('\n', c->csv.f);
     return true;
 }

@@ -92,6 +92,16 @@ bool loader_open_split(Loader *f, const Config *c, int split, Err *err) {
     return false;
 }
 
+bool loader_open_set(Loader *f, const Config *c, int split, Dataset *set, Err *err) {
+    *f = (Loader){.c = c, .epoch = -1};
+    f->split[split] = *set;
+    f->examples[split] = set->examples;
+    *set = (Dataset){0};
+    if (check_task(&f->split[split], c, err)) return true;
+    loader_close(f);
+    return false;
+}
+
 void loader_close(Loader *f) {
     for (int s = 0; s < SPLITS; s++) {
         dataset_close(&f->split[s]);

@@ -52,6 +52,8 @@ bool loader_open(Loader *f, const Config *c, Err *err);
 /* One split alone, all of it, and what a view of it needs: for programs that do not train. The
  * others have no examples. */
 bool loader_open_split(Loader *f, const Config *c, int split, Err *err);
+/* The same of a set that is open, which is closed with the loader, or on error (EX_DATAERR). */
+bool loader_open_set(Loader *f, const Config *c, int split, Dataset *set, Err *err);
 void loader_close(Loader *f);
 /* Memory for batches of at most train.batch examples. */
 void loader_layout(Loader *f, Arena *a);

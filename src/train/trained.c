@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "data/picture.h"
 #include "data/verify.h"
 #include "io/json.h"
 #include "io/json_print.h"
@@ -41,6 +42,19 @@ static bool open_data(Trained *t, const StFile *f, Err *err) {
                    err->text, way);
 }
 
+static bool open_input(Trained *t, const TrainedRequest *r, Err *err) {
+    const ModelTask *m = &t->config.model.task;
+    const InputAsked asked = {.from = r->input,
+                              .lines = r->lines,
+                              .task = t->config.task,
+                              .vocab = m->vocab,
+                              .classes = m->classes,
+                              .per_example = m->per_example,
+                              .side = picture_side(t->config.task->max_length)};
+    return input_open(&t->input, &asked, err) &&
+           loader_open_set(&t->loader, &t->config, t->split, &t->input.set, err);
+}
+
 static bool open_engine(Trained *t, const StFile *f, Err *err) {
     const Config *c = &t->config;
     layout(t);
@@ -64,8 +78,8 @@ static bool open_file(Trained *t, const StFile *f, const TrainedRequest *r, Err 
                      err))
         return false;
     if (r->batch) t->config.train.batch = r->batch;
-    return fit_check(&t->config, &t->from, f, err) && open_data(t, f, err) &&
-           open_engine(t, f, err);
+    return fit_check(&t->config, &t->from, f, err) &&
+           (r->input ? open_input(t, r, err) : open_data(t, f, err)) && open_engine(t, f, err);
 }
 
 /* ---- the mean of several ---- */
@@ -116,6 +130,7 @@ void trained_close(Trained *t) {
     engine_close(&t->engine);
     arena_close(&t->memory);
     loader_close(&t->loader);
+    input_close(&t->input);
     config_free(&t->config);
     source_close(&t->from);
 }
@@ -173,6 +188,7 @@ void trained_print(FILE *f, const Trained *t) {
     if (t->swap.drawn[0])
         fprintf(f, "drawn    not trained with these weights: %s; by train.seed %d\n", t->swap.drawn,
                 c->train.seed);
-    text_print(f, "data     %s: %s, %d examples\n", c->data_dir, split_names[t->split],
-               t->loader.examples[t->split]);
+    if (!t->input.n)
+        text_print(f, "data     %s: %s, %d examples\n", c->data_dir, split_names[t->split],
+                   t->loader.examples[t->split]);
 }

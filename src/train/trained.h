@@ -7,15 +7,18 @@
 #define TRAIN_TRAINED_H
 
 #include "core/option.h"
+#include "data/input.h"
 #include "train/fit.h"
 #include "train/loader.h"
 #include "train/source.h"
 
 typedef struct TrainedRequest {
-    CommandLine line; /* a run's directory, a checkpoint or exported weights, key=value ... */
-    bool last;        /* of a run: last.safetensors */
-    bool average;     /* of a run: the mean of the checkpoints that train.keep kept */
-    int split, batch; /* batch: examples at a time; 0: as many as in training */
+    CommandLine line;  /* a run's directory, a checkpoint or exported weights, key=value ... */
+    bool last;         /* of a run: last.safetensors */
+    bool average;      /* of a run: the mean of the checkpoints that train.keep kept */
+    int split, batch;  /* batch: examples at a time; 0: as many as in training */
+    const char *input; /* instead of a split of data.dir: data/input.h; or NULL */
+    bool lines;
 } TrainedRequest;
 
 typedef struct Trained {
@@ -25,6 +28,7 @@ typedef struct Trained {
     bool averaged; /* they are its averages: train.ema */
     FitSwap swap;  /* what was drawn, and what left behind */
     int split;
+    Input input;   /* of a request with one: where its examples are from */
     Loader loader; /* of that split alone; its batch.out has classes' logits too */
     Engine engine; /* for evaluation */
     Arena memory;

@@ -1,0 +1,141 @@
+#include "train/predict.h"
+
+#include <math.h>
+
+#include "core/log.h"
+#include "io/json_print.h"
+#include "io/text.h"
+#include "train/evaluate.h"
+#include "train/stop.h"
+
+/* ---- one example ---- */
+
+void predict_probabilities(double *p, const real *logits, int K) {
+    double most = (double)logits[0], sum = 0;
+    for (int k = 1; k < K; k++) most = fmax(most, (double)logits[k]);
+    for (int k = 0; k < K; k++) sum += p[k] = exp((double)logits[k] - most);
+    for (int k = 0; k < K; k++) p[k] /= sum;
+}
+
+void predict_heading(FILE *f, int K) {
+    fputs("index,label,predicted", f);
+    for (int k = 0; k < K; k++) fprintf(f, ",p%d", k);
+}
+
+bool predict_no_classes(const Trained *t, const char *option, Err *err) {
+    return err_set(err, EX_USAGE,
+                   "--%s: %s was trained to guess masked tokens (train.objective=masked): it knows "
+                   "no classes",
+                   option, t->from.path);
+}
+
+/* ---- all ---- */
+
+typedef struct Collector {
+    Predictions *p;
+    int n;
+} Collector;
+
+static void collect(void *ctx, const Batch *b) {
+    Collector *c = ctx;
+    const size_t K = (size_t)c->p->K;
+    for (int i = 0; i < b->n; i++, c->n++) {
+        c->p->predicted[c->n] = b->out.predicted[i];
+        predict_probabilities(c->p->p + (size_t)c->n * K, b->out.logits + (size_t)i * K, (int)K);
+    }
+}
+
+static int count_cut(const Trained *t) {
+    const Dataset *d = &t->loader.split[t->split];
+    int n = 0;
+    for (int i = 0; i < d->documents; i++)
+        n += dataset_length(d, i) > t->config.model.conf.max_length;
+    return n;
+}
+
+bool predict(Predictions *p, Trained *t, Err *err) {
+    Score unused;
+    const int K = t->config.model.task.classes, n = t->loader.examples[t->split];
+    if (trained_guesses(t)) return predict_no_classes(t, "input", err);
+    *p = (Predictions){.n = n, .K = K, .cut = count_cut(t)};
+    p->predicted = mem_alloc((size_t)n, sizeof *p->predicted);
+    p->p = mem_alloc((size_t)n * (size_t)K, sizeof *p->p);
+    Collector c = {p, 0};
+    const Watch watch = {.batch = collect, .ctx = &c};
+    const double start = clock_seconds();
+    stop_on_signals();
+    const bool ok = evaluate(&unused, &t->engine, &t->loader, t->split, "predicting", &watch, err);
+    log_progress_end();
+    p->seconds = clock_seconds() - start;
+    if (!ok) predictions_free(p);
+    return ok;
+}
+
+void predictions_free(Predictions *p) {
+    mem_free(p->predicted);
+    mem_free(p->p);
+    *p = (Predictions){0};
+}
+
+/* ---- printing ---- */
+
+static double of_predicted(const Predictions *p, int i) {
+    return p->p[(size_t)i * (size_t)p->K + (size_t)p->predicted[i]];
+}
+
+void predictions_print(FILE *f, const Predictions *p, const Trained *t) {
+    char class[64];
+    fprintf(f, "probability  %-24s  example\n", "class");
+    for (int i = 0; i < p->n; i++) {
+        trained_class(t, p->predicted[i], class, sizeof class);
+        text_print(f, "%9.2f %%  %-24s  %s\n", 100 * of_predicted(p, i), class, t->input.name[i]);
+    }
+    if (p->cut)
+        log_warn("%d document%s longer than the %d tokens that the model reads: what follows those "
+                 "was not looked at",
+                 p->cut, p->cut == 1 ? " is" : "s are", t->config.model.conf.max_length);
+    log_info("%d example%s in %.2g s: %.3g a second", p->n, p->n == 1 ? "" : "s", p->seconds,
+             p->n / p->seconds);
+}
+
+static cJSON *prediction(const Predictions *p, const Trained *t, int i) {
+    const char *const *names = t->config.task->labels;
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "example", t->input.name[i]);
+    cJSON_AddNumberToObject(o, "predicted", p->predicted[i]);
+    if (names) cJSON_AddStringToObject(o, "class", names[p->predicted[i]]);
+    cJSON_AddItemToObject(o, "probabilities",
+                          cJSON_CreateDoubleArray(p->p + (size_t)i * (size_t)p->K, p->K));
+    return o;
+}
+
+void predictions_print_json(FILE *f, const Predictions *p, const Trained *t) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "checkpoint", t->from.path);
+    cJSON_AddNumberToObject(o, "step", (double)t->from.update);
+    cJSON_AddNumberToObject(o, "count", p->n);
+    cJSON_AddNumberToObject(o, "cut", p->cut);
+    cJSON_AddNumberToObject(o, "seconds", p->seconds);
+    cJSON_AddNumberToObject(o, "samples_per_s", p->n / p->seconds);
+    cJSON *list = cJSON_AddArrayToObject(o, "predictions");
+    for (int i = 0; i < p->n; i++) cJSON_AddItemToArray(list, prediction(p, t, i));
+    json_print(f, o);
+    cJSON_Delete(o);
+}
+
+static void write_row(FILE *f, const Predictions *p, const Trained *t, int i) {
+    fprintf(f, "%d,,%d", i, p->predicted[i]);
+    for (int k = 0; k < p->K; k++) fprintf(f, ",%.7g", p->p[(size_t)i * (size_t)p->K + (size_t)k]);
+    fputc(',', f);
+    text_csv(f, t->input.name[i]);
+    fputc('\n', f);
+}
+
+bool predictions_write(const Predictions *p, const Trained *t, const char *path, Err *err) {
+    AtomicFile a;
+    if (!atomic_open(&a, path, KIND_PREDICTIONS, err)) return false;
+    predict_heading(a.f, p->K);
+    fputs(",example\n", a.f);
+    for (int i = 0; i < p->n; i++) write_row(a.f, p, t, i);
+    return atomic_commit(&a, err);
+}

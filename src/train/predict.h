@@ -1,0 +1,34 @@
+/* What a trained model says of examples of one's own. */
+#ifndef TRAIN_PREDICT_H
+#define TRAIN_PREDICT_H
+
+#include <stdio.h>
+
+#include "train/trained.h"
+
+typedef struct Predictions {
+    int n, K;
+    int *predicted; /* (n) */
+    double *p;      /* (n,K) the probability of each class: softmax of the logits */
+    int cut;        /* documents longer than what the model reads */
+    double seconds;
+} Predictions;
+
+/* `t` was opened with an input. EX_TEMPFAIL: a signal came; EX_SOFTWARE: weights or a loss are not
+ * finite; EX_USAGE: it was trained to guess masked tokens. On error nothing is to be freed. */
+bool predict(Predictions *p, Trained *t, Err *err);
+void predictions_free(Predictions *p);
+
+/* For people; and one JSON object. */
+void predictions_print(FILE *f, const Predictions *p, const Trained *t);
+void predictions_print_json(FILE *f, const Predictions *p, const Trained *t);
+/* As assess.h has its file, without labels, and where each is from behind the probabilities. */
+bool predictions_write(const Predictions *p, const Trained *t, const char *path, Err *err);
+
+/* For whoever writes predictions: the heading of their CSV up to the last class; the probabilities
+ * of K logits; and the error of a model that knows no classes. */
+void predict_heading(FILE *f, int K);
+void predict_probabilities(double *p, const real *logits, int K);
+bool predict_no_classes(const Trained *t, const char *option, Err *err);
+
+#endif

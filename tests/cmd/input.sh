@@ -1,0 +1,90 @@
+#!/bin/bash
+# cast_eval --input: examples of one's own of each kind, and what is refused.
+set -u
+. tests/training.sh
+
+# A run of a task on a small set: run TASK [key=value...]
+run() {
+    "$bin/cast_data" generate "$1" --train 8 --val 4 --test 6 --out "$tmp/data/$1" "${@:2}" >"$tmp/log" 2>&1
+    echo "{ \"task\": \"$1\", \"data\": { \"dir\": \"$tmp/data/$1\" } }" >"$tmp/$1.json"
+    "$bin/cast_train" "$tmp/$1.json" train.steps=2 train.batch=4 train.warmup=0 model.d=8 model.d_emb=8 model.d_ff=8 \
+        --out "$tmp/$1" >"$tmp/log" 2>&1
+    result $? "a run of $1" "$tmp/log"
+}
+predict() { "$bin/cast_eval" "$tmp/$1" --input "${@:2}"; }
+
+# ---- expressions ----
+
+run listops --length 8..32 --depth 2
+printf 'Source\tTarget\n( ( [MAX 1 ) 2 ) ]\t2\n\n[MIN 3 [MAX 4 5 ] ]\n' >"$tmp/some.tsv"
+expect 66 'no_such: cannot be read' "a file that is not there" predict listops "$tmp/no_such"
+sed -i 's/( ( \[MAX 1 ) 2 ) \]/( ( ( [MAX 1 ) 2 ) ] )/' "$tmp/some.tsv"
+expect 0 '^ +[0-9.]+ % +[0-9] +line 2$' "expressions, a line each" predict listops "$tmp/some.tsv" --predict "$tmp/some.csv"
+check "blank lines are none" grep -q '2 examples in' "$tmp/out"
+check "each with its line" grep -qE '^1,,[0-9],.*,line 4$' "$tmp/some.csv"
+expect 0 'line 1$' "of standard input" bash -c "echo '[MAX 1 2 ]' | '$bin/cast_eval' '$tmp/listops' --input -"
+expect 65 'standard input: line 1: not well-formed' "no expression" \
+    bash -c "echo '[MAX 1' | '$bin/cast_eval' '$tmp/listops' --input -"
+expect 66 'standard input: is empty' "nothing" bash -c "'$bin/cast_eval' '$tmp/listops' --input - </dev/null"
+expect 66 'is a directory; of listops a file' "a directory of lines" predict listops "$tmp/data"
+expect 64 'a line is an example anyway' "lines of lines" predict listops "$tmp/some.tsv" --lines
+
+# A prepared split, with labels or without, gives what the split itself gives.
+"$bin/cast_eval" "$tmp/listops" --predict "$tmp/split.csv" >"$tmp/log" 2>&1
+expect 0 'example 5$' "a prepared set" predict listops "$tmp/data/listops" --predict "$tmp/set.csv"
+same() { cut -d, -f1,3-13 "$1" | tail -n +2 >"$tmp/a"; cut -d, -f1,3-13 "$2" | tail -n +2 >"$tmp/b"; cmp "$tmp/a" "$tmp/b"; }
+check "is the split itself" same "$tmp/split.csv" "$tmp/set.csv"
+if python3 -c 'import struct, json' 2>/dev/null; then
+    python3 - "$tmp/data/listops/test.safetensors" "$tmp/bare.safetensors" <<'END'
+import json, struct, sys
+data = open(sys.argv[1], 'rb').read()
+n = struct.unpack('<Q', data[:8])[0]
+head = json.loads(data[8:8 + n])
+meta = {k: v for k, v in head['__metadata__'].items() if k in ('vocab', 'classes')}
+body, out = b'', {'__metadata__': meta}
+for name in ('offsets', 'tokens'):
+    at, end = head[name]['data_offsets']
+    out[name] = {**head[name], 'data_offsets': [len(body), len(body) + end - at]}
+    body += data[8 + n + at:8 + n + end]
+text = json.dumps(out).encode()
+text += b' ' * (-len(text) % 8)
+open(sys.argv[2], 'wb').write(struct.pack('<Q', len(text)) + text + body)
+END
+    expect 0 'example 5$' "one without labels" predict listops "$tmp/bare.safetensors" --predict "$tmp/bare.csv"
+    check "is the same" same "$tmp/split.csv" "$tmp/bare.csv"
+    expect 65 'tensor .labels. .* is missing' "which is no set to be tested on" bash -c "mkdir -p '$tmp/bare' &&
+        cp '$tmp/bare.safetensors' '$tmp/bare/test.safetensors' && '$bin/cast_eval' '$tmp/listops' data.dir='$tmp/bare'"
+fi
+
+# ---- pictures ----
+
+run pathfinder --png "$tmp/png"
+picture=$(find "$tmp/png" -name '*.png' | sort | head -1)
+cp "$picture" "$tmp/one.png"
+expect 0 '^ +[0-9.]+ % +[01] .* one.png$' "a picture" bash -c "cd '$tmp' && '$bin/cast_eval' pathfinder --input one.png"
+expect 0 '"class": "' "as JSON" predict pathfinder "$tmp/one.png" --json
+expect 65 'some.tsv: no PNG image' "no picture" predict pathfinder "$tmp/some.tsv"
+expect 66 "has no file [*].png" "a directory without any" predict pathfinder "$tmp/data"
+
+# ---- texts, and pairs of them ----
+
+mkdir -p "$tmp/texts" "$tmp/data/text"
+printf 'short' >"$tmp/texts/a.txt"
+printf 'a longer text\nof two lines\n' >"$tmp/texts/b.txt"
+"$bin/cast_train" text --fast model.d=8 model.d_emb=8 model.d_ff=8 --out "$tmp/text" >"$tmp/log" 2>&1
+result $? "a run of text" "$tmp/log"
+expect 0 "negative|positive +.*texts/b.txt$" "a file each" predict text "$tmp/texts"
+expect 0 'line 2$' "a line each" predict text "$tmp/texts/b.txt" --lines
+expect 0 'document is longer than the [0-9]+ tokens' "more than it reads is said" \
+    bash -c "head -c 20000 /dev/zero | tr '\\0' x | '$bin/cast_eval' '$tmp/text' --input -"
+"$bin/cast_train" retrieval --fast model.d=8 model.d_emb=8 model.d_ff=8 --out "$tmp/retrieval" >"$tmp/log" 2>&1
+result $? "a run of retrieval" "$tmp/log"
+printf 'one text\tanother\n1.0\tA1\tB2\tone text\tanother\n' >"$tmp/pairs.tsv"
+expect 0 'line 2$' "pairs of texts" predict retrieval "$tmp/pairs.tsv" --predict "$tmp/pairs.csv"
+check "with LRA's columns or without" test "$(cut -d, -f3-5 "$tmp/pairs.csv" | tail -n +2 | sort -u | wc -l)" = 1
+expect 65 'line 1: 1 columns, expected two texts' "one text" predict retrieval "$tmp/texts/a.txt"
+
+# ---- what does not go together ----
+
+expect 64 'lines is of --input' "lines of a split" "$bin/cast_eval" "$tmp/listops" --lines
+expect 64 'takes no --approximation or --limit' "a part of them" predict listops "$tmp/some.tsv" --limit 1
