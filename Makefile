@@ -199,14 +199,22 @@ deps: ## installs the Debian packages for building and testing; FOR=all also for
 quickstart: ## installs, builds, makes a small ListOps set and trains on it
 	@scripts/quickstart.sh
 
-SHARE := $(DESTDIR)$(PREFIX)/share/cast
-install: all ## programs and configs under DESTDIR/PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/configs
+SHARE := $(DESTDIR)$(PREFIX)/share
+MAN   := $(SHARE)/man/man1
+BASH  := $(SHARE)/bash-completion/completions
+ZSH   := $(SHARE)/zsh/site-functions
+install: all ## programs, configs, manual, completion, documents under DESTDIR/PREFIX (/usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/cast/configs $(SHARE)/doc/cast/data $(MAN) $(BASH) $(ZSH)
 	install $(PROGRAMS:%=$(OUT)/%) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 configs/*.json $(SHARE)/configs
+	install -m 644 configs/*.json $(SHARE)/cast/configs
+	install -m 644 README.md CHANGELOG.md LICENSE CITATION.cff docs/*.md $(SHARE)/doc/cast
+	install -m 644 data/README.md $(SHARE)/doc/cast/data
+	install -m 644 scripts/completion.zsh $(ZSH)/_cast
+	for p in $(PROGRAMS); do $(OUT)/$$p --help man >$(MAN)/$$p.1 && install -m 644 scripts/completion.bash $(BASH)/$$p || exit 1; done
+	$(OUT)/cast_train --schema >$(SHARE)/cast/config.schema.json
 uninstall: ## removes them
-	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%)
-	rm -rf $(SHARE)
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(MAN)/%.1) $(PROGRAMS:%=$(BASH)/%) $(ZSH)/_cast
+	rm -rf $(SHARE)/cast $(SHARE)/doc/cast
 
 clean: ## removes what was built
 	rm -rf build $(PROGRAMS)

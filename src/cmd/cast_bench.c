@@ -43,6 +43,7 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_bench",
+    "the machine's limits, and the speed of a config",
     "usage: cast_bench [CONFIG] [key=value ...]\n\n"
     "The machine's limits; then, of CONFIG, the training step on random tokens at full length: "
     "samples/s, GFLOP/s and share of the FMA peak, a breakdown by part of the model, peak memory. "

@@ -275,7 +275,8 @@ static const Command *parse(Options *o, int argc, char **argv, Err *err) {
     Option list[OPTIONS_MAX + 1];
     CommandLine line;
     list_options(list);
-    const Program program = {"cast_data", usage, list, .more = print_tasks};
+    const Program program = {"cast_data", "makes, reads and shows datasets", usage, list,
+                             .more = print_tasks};
     if (!option_parse(&line, o, &program, argc, argv, err)) return NULL;
     o->words = line.words;
     o->nwords = line.nwords;

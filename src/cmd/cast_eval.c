@@ -46,6 +46,7 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_eval",
+    "accuracy and predictions of a trained model",
     "usage: cast_eval RUN|CHECKPOINT [key=value ...] [--split SPLIT] [--last | --average]\n"
     "                 [--limit N] [--predict FILE] [--json] [--threads N]\n"
     "       cast_eval RUN|CHECKPOINT [key=value ...] --input FILE|DIR|- [--lines] [--predict FILE] "

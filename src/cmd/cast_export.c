@@ -23,6 +23,7 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_export",
+    "a trained model as files of its own",
     "usage: cast_export RUN|CHECKPOINT --out NAME [--last] [--python]\n\n"
     "A trained model as files of its own. NAME.safetensors has its weights alone, a third of a "
     "checkpoint, and its config: cast_eval, cast_viz and cast_train's train.init open it as they "

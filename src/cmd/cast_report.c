@@ -99,6 +99,7 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_report",
+    "tables, curves and pages of training runs",
     "usage: cast_report RUN... [--format F] [--columns LIST] [--papers] [--each]\n"
     "       cast_report RUN RUN --compare [--format F]\n"
     "       cast_report RUN... --plot FILE [--what loss|accuracy|clusters] [--x AXIS]\n"

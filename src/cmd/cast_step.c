@@ -50,6 +50,7 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_step",
+    "one forward and backward in the open",
     "usage: cast_step CONFIG [key=value ...] --weights W --batch B [--out O] [--steps n "
     "--weights-out W]\n"
     "       cast_step CONFIG [key=value ...] --init SEED --weights-out W\n\n"

@@ -30,6 +30,7 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_sweep",
+    "training runs of every combination of values",
     "usage: cast_sweep CONFIG key=v1,v2,... [key=value ...] [--seeds LIST] --out DIR [--threads "
     "N]\n"
     "                  [--only I] [--slurm FILE] [--dry-run]\n\n"

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/option.h"
 #include "core/version.h"
+#include "train/config_schema.h"
 #include "train/fast.h"
 #include "train/shipped.h"
 #include "train/stop.h"
@@ -42,6 +43,8 @@ static const Option options[] = {
     {"dry-run", OPTION_FLAG, AT(request.dry_run), NULL,
      "print parameters, memory, work and data on standard output, and touch nothing"},
     {"json", OPTION_FLAG, AT(request.json), NULL, "of --dry-run: the same as one JSON object"},
+    {"schema", OPTION_SHOW, 0, NULL, "print what a config may say as a JSON schema, for editors",
+     .show = config_schema_print},
     {0},
 };
 
@@ -63,6 +66,7 @@ static void print_keys(FILE *f) {
 
 static const Program program = {
     "cast_train",
+    "trains a model of a config on its task",
     "usage: cast_train CONFIG [key=value ...] [--out DIR] [--threads N] [--stop-at S] "
     "[--no-test]\n"
     "                  [--accept-data] [--dry-run [--json]] [--fast]\n"

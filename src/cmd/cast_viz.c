@@ -55,6 +55,7 @@ static const Option options[] = {
 
 static const Program program = {
     "cast_viz",
+    "what the clusters of a trained model hold",
     "usage: cast_viz RUN|CHECKPOINT [key=value ...] --index I [--split SPLIT] [--layer L] [--head "
     "H] [--out DIR]\n"
     "       cast_viz RUN|CHECKPOINT [key=value ...] --stats [--kept] [--split SPLIT] [--limit N] "

@@ -9,6 +9,7 @@
 
 #include "core/commit.h"
 #include "core/log.h"
+#include "core/manual.h"
 #include "core/nearest.h"
 #include "core/stack.h"
 #include "core/utf8.h"
@@ -76,6 +77,7 @@ static bool take(void *out, const Option *o, const char *text, Err *err) {
     case OPTION_REAL: return option_real(o->name, text, at, err);
     case OPTION_WORD: return take_word(o->name, text, o->words, at, err);
     case OPTION_OWN: return o->take(at, o->name, text, err);
+    case OPTION_SHOW: break;
     }
     return false;
 }
@@ -178,6 +180,16 @@ static bool wrong(const char *program, int c, char *const *argv, const struct op
                    program);
 }
 
+/* What --help prints, by the word behind it. */
+static void help(const Program *p, const char *word) {
+    if (word && p->keys && !strcmp(word, "keys"))
+        p->keys(stdout);
+    else if (word && !strcmp(word, "man"))
+        manual_print(stdout, p);
+    else
+        print_help(stdout, p);
+}
+
 static void print_version(const Program *p) {
     printf("%s " CAST_VERSION "\n", p->name);
     if (*commit_here()) printf("commit %s\n", commit_here());
@@ -191,14 +203,12 @@ bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
         if (c == ':' || c == '?') return wrong(p->name, c, argv, longs, err);
-        const bool keys = c == OPT_HELP && p->keys && argv[optind] && !strcmp(argv[optind], "keys");
-        if (keys)
-            p->keys(stdout);
-        else if (c == OPT_HELP)
-            print_help(stdout, p);
+        if (c == OPT_HELP) help(p, argv[optind]);
         if (c == OPT_VERSION) print_version(p);
-        if (c == OPT_HELP || c == OPT_VERSION) leave(p);
-        if (!take(out, &p->options[c - OPT_FIRST], optarg, err)) return false;
+        const Option *o = c >= OPT_FIRST ? &p->options[c - OPT_FIRST] : NULL;
+        if (o && o->kind == OPTION_SHOW) o->show(stdout);
+        if (!o || o->kind == OPTION_SHOW) leave(p);
+        if (!take(out, o, optarg, err)) return false;
         line->given |= (uint64_t)1 << (c - OPT_FIRST);
     }
     line->words = argv + optind;

@@ -43,7 +43,7 @@ static const ConfigKey all_data_keys[] = {
     {0},
 };
 
-static const ConfigKey *data_keys(const Task *task) {
+const ConfigKey *config_data_keys(const Task *task) {
     return all_data_keys + (task->holds_out ? 0 : 2);
 }
 
@@ -117,6 +117,9 @@ static const ConfigKey train_keys[] = {
     {0},
 };
 
+const ConfigKey *config_root_keys(void) { return root_keys; }
+const ConfigKey *config_train_keys(void) { return train_keys; }
+
 static bool find_task(Config *c, const cJSON *root, Err *err) {
     int task;
     if (!schema_read(&task, root_keys, root, c->path, "", "data model train", err)) return false;
@@ -154,7 +157,7 @@ static bool check_augment(const Config *c, const cJSON *root, Err *err) {
 }
 
 static bool read_data(Config *c, const cJSON *root, Err *err) {
-    const ConfigKey *keys = data_keys(c->task), *own = augment_keys(c->task);
+    const ConfigKey *keys = config_data_keys(c->task), *own = augment_keys(c->task);
     if (!read_section(c, keys, own, root, "data", c->path, err) ||
         !read_section(&c->augmentation, own, keys, root, "data", c->path, err))
         return false;
@@ -224,7 +227,7 @@ static cJSON *resolve(const Config *c) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "task", c->task->name);
     cJSON *data = cJSON_AddObjectToObject(root, "data");
-    schema_write(c, data_keys(c->task), data);
+    schema_write(c, config_data_keys(c->task), data);
     if (c->augment) schema_write(&c->augmentation, augment_keys(c->task), data);
     model_write(&c->model, cJSON_AddObjectToObject(root, "model"));
     schema_write(&c->train, train_keys, cJSON_AddObjectToObject(root, "train"));
@@ -368,7 +371,7 @@ void config_complete(cJSON *config) {
     const char *name = json_string(config, "task");
     const Task *task = name ? task_find(name) : NULL;
     if (!task) return;
-    schema_complete(data_keys(task), config, "data");
+    schema_complete(config_data_keys(task), config, "data");
     if (cJSON_IsTrue(json_at(config, "data.augment")))
         schema_complete(augment_keys(task), config, "data");
     model_complete(config);

@@ -67,4 +67,10 @@ bool config_key_is_incidental(const char *key);
 
 void config_help(FILE *f);
 
+/* The tables of keys that it is read by: outside of sections, of "train", and of "data" as the task
+ * has it, without its augmentation's. */
+const ConfigKey *config_root_keys(void);
+const ConfigKey *config_train_keys(void);
+const ConfigKey *config_data_keys(const Task *task);
+
 #endif

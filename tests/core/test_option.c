@@ -37,7 +37,7 @@ static const Option options[] = {
     {"own", OPTION_OWN, AT(own), NULL, "of its own", .take = take_own},
     {0},
 };
-static const Program program = {"prog", "usage: prog\n", options};
+static const Program program = {"prog", "a program", "usage: prog\n", options};
 
 enum { MOST = 16 };
 
