@@ -30,12 +30,11 @@ static void print_bar(const char *name, int64_t count, int64_t total, int64_t mo
            count, bar);
 }
 
-/* That of number k, with the name it has where there are names. */
-static void print_share(int k, const char *const *names, int64_t count, int64_t total,
-                        int64_t most) {
-    char name[32];
-    snprintf(name, sizeof name, "%d%s%s", k, names ? " " : "", names ? names[k] : "");
-    print_bar(name, count, total, most);
+/* That of number k, with the name it has, if any. */
+static void print_share(int k, const char *name, int64_t count, int64_t total, int64_t most) {
+    char both[32];
+    snprintf(both, sizeof both, "%d%s%s", k, name ? " " : "", name ? name : "");
+    print_bar(both, count, total, most);
 }
 
 static int64_t largest(const int64_t *count, int n) {
@@ -104,7 +103,7 @@ static void print_labels(const Dataset *d, const Task *task) {
     printf("labels: %d classes; always the most frequent one would be right in %.2f %%\n",
            d->classes, 100.0 * (double)most / d->examples);
     for (int k = 0; k < d->classes && k < LABELS_SHOWN; k++)
-        print_share(k, task ? task->labels : NULL, count[k], d->examples, most);
+        print_share(k, task && task->labels ? task->labels[k] : NULL, count[k], d->examples, most);
     if (d->classes > LABELS_SHOWN) printf("  ... %d more\n", d->classes - LABELS_SHOWN);
     mem_free(count);
 }
@@ -120,7 +119,16 @@ static int compare_counts(const void *a, const void *b) {
                                 : (x->id > y->id) - (x->id < y->id);
 }
 
+/* The task's word, or the character of a byte; NULL: neither. */
+static const char *id_name(const Task *task, int id, char buf[BYTES_CHARACTER]) {
+    if (task && task->words) return task->words[id];
+    if (!task || task->tokens != TOKENS_BYTES) return NULL;
+    bytes_character(buf, &id, 1);
+    return strcmp(buf, " ") ? buf : "blank";
+}
+
 static void print_ids(const Dataset *d, const Task *task) {
+    char buf[BYTES_CHARACTER];
     IdCount *ids = mem_alloc((size_t)d->vocab, sizeof *ids);
     int64_t total = d->offsets[d->documents];
     for (int v = 0; v < d->vocab; v++) ids[v].id = v;
@@ -131,7 +139,7 @@ static void print_ids(const Dataset *d, const Task *task) {
     printf("vocabulary: %d of %d ids occur%s\n", used, d->vocab,
            used > IDS_SHOWN ? "; the most frequent:" : "");
     for (int v = 0; v < used && v < IDS_SHOWN; v++)
-        print_share(ids[v].id, task ? task->words : NULL, ids[v].count, total, ids[0].count);
+        print_share(ids[v].id, id_name(task, ids[v].id, buf), ids[v].count, total, ids[0].count);
     mem_free(ids);
 }
 

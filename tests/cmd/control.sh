@@ -143,5 +143,7 @@ for split in train eval test; do
     printf '1\ta\tb\t%s\t%s\n' "$nasty" "$nasty=" >"$home/papers/new_aan_pairs.$split.tsv"
 done
 clean 0 "papers" "$bin/cast_data" import retrieval "$home/papers" --out "$home/imported"
+clean 0 "their bytes" "$bin/cast_data" show "$home/imported"
+check "with what these stand for" grep -qE '^  28 [\]x1b +[0-9]' "$tmp/printed"
 clean 0 "their texts" "$bin/cast_data" show "$home/imported" --index 0
 check "as they are" grep -qF 'e\x1b[31m\xc2\x9b32m\x9b33m\x07\x7f' "$tmp/printed"
