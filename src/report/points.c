@@ -214,6 +214,21 @@ static bool has_value(const Points *s, int i, int y) {
     return false;
 }
 
+/* At 1, 2 and 5 of each power of ten. */
+static void print_log_tics(FILE *f, char axis, double least, double most) {
+    static const int steps[] = {1, 2, 5};
+    const char *between = "";
+    fprintf(f, "set %ctics (", axis);
+    for (int power = (int)floor(log10(least)); pow(10, power) <= most; power++)
+        for (int i = 0; i < 3; i++) {
+            const double at = steps[i] * pow(10, power);
+            if (at < least || at > most) continue;
+            fprintf(f, "%s%g", between, at);
+            between = ", ";
+        }
+    fputs(")\n", f);
+}
+
 /* A logarithmic axis of its own would go from one power of ten to another. */
 static void print_log_range(FILE *f, char axis, const Points *s, int value) {
     double least = INFINITY, most = 0;
@@ -221,11 +236,14 @@ static void print_log_range(FILE *f, char axis, const Points *s, int value) {
         const double v = values[value].scale * s->point[i].value[value];
         if (v > 0) least = fmin(least, v), most = fmax(most, v);
     }
-    if (most > 0) fprintf(f, "set %crange [%g:%g]\n", axis, least / 1.3, most * 1.3);
+    if (most <= 0) return;
+    least /= 1.3, most *= 1.3;
+    fprintf(f, "set %crange [%g:%g]\n", axis, least, most);
+    print_log_tics(f, axis, least, most);
 }
 
 static void print_y_axis(FILE *f, const Points *s, int y) {
-    fprintf(f, "%s logscale y\nset autoscale y\nset ylabel '%s'\n",
+    fprintf(f, "%s logscale y\nset autoscale y\nset ytics autofreq\nset ylabel '%s'\n",
             y == POINT_ERROR ? "set" : "unset", values[y].title);
     if (y == POINT_ERROR) print_log_range(f, 'y', s, y);
 }
