@@ -203,18 +203,28 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 MAN   := $(SHARE)/man/man1
 BASH  := $(SHARE)/bash-completion/completions
 ZSH   := $(SHARE)/zsh/site-functions
-install: all ## programs, configs, manual, completion, documents under DESTDIR/PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/cast/configs $(SHARE)/doc/cast/data $(MAN) $(BASH) $(ZSH)
+DOCS  := $(SHARE)/doc/cast
+# What programs say of themselves.
+PAGES := $(PROGRAMS:%=$(OUT)/%.1)
+$(PAGES): $(OUT)/%.1: $(OUT)/%
+	@$< --help man >$@
+$(OUT)/config.schema.json: $(OUT)/cast_train
+	@$< --schema >$@
+install: all $(PAGES) $(OUT)/config.schema.json ## programs, configs, manual, completion, documents under DESTDIR/PREFIX (/usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/cast/configs $(DOCS)/docs $(DOCS)/data $(DOCS)/results $(MAN) $(BASH) $(ZSH)
 	install $(PROGRAMS:%=$(OUT)/%) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 configs/*.json $(SHARE)/cast/configs
-	install -m 644 README.md CHANGELOG.md LICENSE CITATION.cff docs/*.md $(SHARE)/doc/cast
-	install -m 644 data/README.md $(SHARE)/doc/cast/data
+	install -m 644 README.md CHANGELOG.md CONTRIBUTING.md LICENSE CITATION.cff $(DOCS)
+	install -m 644 docs/*.md $(DOCS)/docs
+	install -m 644 data/README.md $(DOCS)/data
+	install -m 644 results/*.md results/*.svg results/*.png $(DOCS)/results
+	install -m 644 $(PAGES) $(MAN)
+	install -m 644 $(OUT)/config.schema.json $(SHARE)/cast
 	install -m 644 scripts/completion.zsh $(ZSH)/_cast
-	for p in $(PROGRAMS); do $(OUT)/$$p --help man >$(MAN)/$$p.1 && install -m 644 scripts/completion.bash $(BASH)/$$p || exit 1; done
-	$(OUT)/cast_train --schema >$(SHARE)/cast/config.schema.json
+	for p in $(PROGRAMS); do install -m 644 scripts/completion.bash $(BASH)/$$p || exit 1; done
 uninstall: ## removes them
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(MAN)/%.1) $(PROGRAMS:%=$(BASH)/%) $(ZSH)/_cast
-	rm -rf $(SHARE)/cast $(SHARE)/doc/cast
+	rm -rf $(SHARE)/cast $(DOCS)
 
 clean: ## removes what was built
 	rm -rf build $(PROGRAMS)

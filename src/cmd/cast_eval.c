@@ -19,10 +19,12 @@ typedef struct Options {
     int threads, limit;
 } Options;
 
+enum { SPLIT_GIVEN = 1 }; /* the bit of the first row */
+
 #define AT(field) offsetof(Options, field)
 static const Option options[] = {
     {"split", OPTION_WORD, AT(request.split), "SPLIT", "train, val or test [test]",
-     .words = split_names},
+     .words = split_names}, /* SPLIT_GIVEN */
     {"last", OPTION_FLAG, AT(request.last), NULL, "of a RUN: last.safetensors [best.safetensors]"},
     {"average", OPTION_FLAG, AT(request.average), NULL,
      "of a RUN: the mean of the weights that train.keep kept"},
@@ -33,7 +35,9 @@ static const Option options[] = {
      "split; - is standard input"},
     {"lines", OPTION_FLAG, AT(request.lines), NULL, "of --input: each line is a text"},
     {"predict", OPTION_TEXT, AT(predict), "FILE",
-     "also writes CSV: index (as in cast_viz),label,predicted and each class's probability"},
+     "also writes CSV: index (as in cast_viz),label,predicted and each class's probability; of "
+     "--input "
+     "without labels, and with where each is from"},
     {"approximation", OPTION_FLAG, AT(approximation), NULL,
      "instead, how near the attention that key=value names comes to exact attention, head by head, "
      "on what the trained attention reads"},
@@ -66,11 +70,12 @@ static const Program program = {
     .needs = "RUN or CHECKPOINT",
 };
 
-static bool check_options(const Options *o, Err *err) {
+static bool check_options(Options *o, Err *err) {
     if (o->request.last && o->request.average)
         return err_set(err, EX_USAGE, "--last and --average exclude each other");
     if (o->request.input && (o->approximation || o->limit))
         return err_set(err, EX_USAGE, "--input takes no --approximation or --limit");
+    o->request.input_split = o->request.line.given & SPLIT_GIVEN ? o->request.split : -1;
     if (o->request.lines && !o->request.input)
         return err_set(err, EX_USAGE, "--lines is of --input");
     return !o->approximation || !o->predict ||
@@ -91,11 +96,10 @@ static bool show_accuracy(const Options *o, Trained *t, Err *err) {
 
 static bool show_predictions(const Options *o, Trained *t, Err *err) {
     Predictions p;
-    if (!predict(&p, t, err)) return false;
+    if (!predict(&p, t, o->predict, err)) return false;
     (o->json ? predictions_print_json : predictions_print)(stdout, &p, t);
-    const bool ok = !o->predict || predictions_write(&p, t, o->predict, err);
     predictions_free(&p);
-    return ok;
+    return true;
 }
 
 /* ---- beside exact attention ---- */

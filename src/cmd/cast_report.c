@@ -61,7 +61,9 @@ static const Option options[] = {
      "which leaves out what a line has no room for [on a terminal: terminal, else md]",
      .words = formats},
     {"columns", OPTION_TEXT, AT(columns), "LIST",
-     "these columns of the table, in this order: 'clusters,test_best_percent'; help lists them"},
+     "these columns of the table (with --html of the page's, with --papers beside published "
+     "figures), "
+     "in this order: 'clusters,test_best_percent'; help lists them"},
     {"caption", OPTION_TEXT, AT(caption), "TEXT",
      "of --format latex, which is a table environment then"},
     {"label", OPTION_TEXT, AT(label), "NAME", "the same, for \\ref: tab:clusters"},
@@ -122,6 +124,14 @@ static const Program program = {
 /* Whether they are files of rows, and no runs. */
 static bool of_rows(const Options *o) { return o->what >= (int)WHAT_LENGTH; }
 
+/* Whether the names of the table's columns are all that is wanted. */
+static bool lists(const Options *o) { return o->columns && !strcmp(o->columns, "help"); }
+
+/* Whether the table goes to standard output. */
+static bool wants_table(const Options *o) {
+    return o->format >= 0 || (o->plot ? o->papers : !o->html);
+}
+
 /* What was asked for must be of use: of tables and kinds of report, then of plots. */
 static bool check_tables(const Options *o, Err *err) {
     const bool latex = o->format >= 0 && format_of[o->format] == TABLE_LATEX;
@@ -135,6 +145,10 @@ static bool check_tables(const Options *o, Err *err) {
     if (of_rows(o) && (o->html || o->papers || o->each))
         return err_set(err, EX_USAGE, "--what %s takes no --html, --papers or --each" TRY_HELP,
                        whats[o->what]);
+    if (o->columns && !wants_table(o) && !o->html)
+        return err_set(err, EX_USAGE, "--columns is of a table; --format prints one" TRY_HELP);
+    if (lists(o) && (o->plot || o->html))
+        return err_set(err, EX_USAGE, "--columns help goes without --plot and --html" TRY_HELP);
     if ((o->caption || o->label || o->across) && !latex)
         return err_set(err, EX_USAGE, "--%s is of --format latex" TRY_HELP,
                        o->caption ? "caption"
@@ -143,6 +157,14 @@ static bool check_tables(const Options *o, Err *err) {
     if (o->width > 0 && !latex && !o->plot)
         return err_set(err, EX_USAGE, "--width is of --plot and of --format latex" TRY_HELP);
     return true;
+}
+
+/* Of what is printed on paper. */
+static bool check_size(const char *option, double millimetres, Err *err) {
+    const double least = 20, most = 2000;
+    return millimetres == 0 || (millimetres >= least && millimetres <= most) ||
+           err_set(err, EX_USAGE, "--%s: expected %g to %g millimetres, got %g", option, least,
+                   most, millimetres);
 }
 
 static bool check_plots(const Options *o, Err *err) {
@@ -164,15 +186,11 @@ static bool check_plots(const Options *o, Err *err) {
 }
 
 static bool check(const Options *o, Err *err) {
-    return check_tables(o, err) && check_plots(o, err);
+    return check_size("width", o->width, err) && check_size("height", o->height, err) &&
+           check_tables(o, err) && check_plots(o, err);
 }
 
 static int or_first(int choice) { return choice < 0 ? 0 : choice; }
-
-/* Whether the table goes to standard output. */
-static bool wants_table(const Options *o) {
-    return o->format >= 0 || o->columns || (o->plot ? o->papers : !o->html);
-}
 
 static TableFormat table_format(const Options *o) {
     if (o->format >= 0) return format_of[o->format];
@@ -183,7 +201,16 @@ static void list_columns(const Table *t) {
     for (int c = 0; c < t->n; c++) printf("%-30s %s\n", t->columns[c].key, t->columns[c].title);
 }
 
+static bool choose_columns(const Options *o, Table *t, Err *err) {
+    return !o->columns || t->chosen || table_select(t, o->columns, err);
+}
+
+/* Prints the table as it was asked for; with --columns help the list of its columns alone. */
 static bool write_table(const Options *o, Table *t, Err *err) {
+    if (lists(o)) {
+        list_columns(t);
+        return true;
+    }
     const double page = o->across ? 178 : 86; /* of A4, in two columns */
     const TableStyle style = {.format = table_format(o),
                               .letters = terminal_letters(),
@@ -191,11 +218,7 @@ static bool write_table(const Options *o, Table *t, Err *err) {
                                         .caption = o->caption,
                                         .label = o->label,
                                         .across = o->across}};
-    if (o->columns && !strcmp(o->columns, "help")) {
-        list_columns(t);
-        return true;
-    }
-    if (o->columns && !table_select(t, o->columns, err)) return false;
+    if (!choose_columns(o, t, err)) return false;
     table_write(t, &style, stdout);
     return true;
 }
@@ -232,9 +255,12 @@ static bool report(const Options *o, const Groups *g, Err *err) {
     Table results = {0}, beside = {0};
     if (o->html || (wants_table(o) && !o->papers)) results_table(&results, g);
     if (o->papers) papers_table(&beside, g);
-    const bool ok = (!wants_table(o) || write_table(o, o->papers ? &beside : &results, err)) &&
-                    (!o->plot || plot_runs(o, g, err)) &&
-                    (!o->html || write_page(o, g, &results, &beside, err));
+    Table *own = o->papers ? &beside : &results;
+    bool ok = !wants_table(o) || write_table(o, own, err);
+    if (!lists(o))
+        ok =
+            ok && (!o->plot || plot_runs(o, g, err)) &&
+            (!o->html || (choose_columns(o, own, err) && write_page(o, g, &results, &beside, err)));
     table_free(&results);
     table_free(&beside);
     return ok;

@@ -31,22 +31,25 @@ static void put_literal(FILE *f, const char *s, size_t n) {
     fputs("\n.fi\n", f);
 }
 
-/* Paragraphs, between blank lines. One with lines that begin or go on with columns of blanks stays
- * as it is. */
-static void put_paragraphs(FILE *f, const char *s) {
-    while (*(s += strspn(s, "\n"))) {
-        const char *end = strstr(s, "\n\n");
-        size_t n = end ? (size_t)(end - s) : strlen(s);
-        while (n > 0 && s[n - 1] == '\n') n--;
-        const char *columns = strstr(s, "  ");
-        fputs(".PP\n", f);
-        if (columns && columns < s + n) {
+/* Whether it has columns, which blanks keep apart. */
+static bool has_columns(const char *line, size_t n) {
+    for (size_t i = 0; i + 1 < n; i++)
+        if (line[i] == ' ' && line[i + 1] == ' ') return true;
+    return false;
+}
+
+/* Lines; a blank one begins a paragraph, and one with columns stays as it is. */
+static void put_lines(FILE *f, const char *s) {
+    for (size_t n; *s; s += n + (s[n] == '\n')) {
+        n = strcspn(s, "\n");
+        if (n == 0) {
+            fputs(".PP\n", f);
+        } else if (has_columns(s, n)) {
             put_literal(f, s, n);
         } else {
             put(f, s, n);
             fputc('\n', f);
         }
-        s += n;
     }
 }
 
@@ -98,13 +101,19 @@ static char *printed(void (*print)(FILE *)) {
     return text;
 }
 
+/* "task", "train.lr", "model.attention.type=full:" */
+static bool is_key(const char *word, size_t n) {
+    return (n == 4 && !strncmp(word, "task", n)) || memchr(word, '.', n);
+}
+
 /* "  KEY    HELP", a line each; other lines are headings. */
 static void put_keys(FILE *f, const char *text) {
     while (*text) {
-        const size_t line = strcspn(text, "\n"), start = strspn(text, " ");
-        const size_t word = strcspn(text + start, " \n"), at = start + word;
+        const size_t line = strcspn(text, "\n"), blanks = strspn(text, " ");
+        const size_t word = strcspn(text + blanks, " \n"), at = blanks + word;
+        const size_t start = is_key(text + blanks, word) ? blanks : 0;
         fputs(start ? ".TP\n\\fB" : ".PP\n", f);
-        put(f, text + start, start ? word : line - start);
+        put(f, text + blanks, start ? word : line - blanks);
         if (start && at < line) {
             fputs("\\fR\n", f);
             put(f, text + at + strspn(text + at, " "), line - at - strspn(text + at, " "));
@@ -121,16 +130,20 @@ static const struct {
     const char *meaning;
 } statuses[] = {
     {0, "done"},
+    {1, "of cast_sweep: some runs failed"},
     {EX_USAGE, "the command line is wrong"},
     {EX_DATAERR, "what a file holds is wrong, or damaged"},
     {EX_NOINPUT, "a file or directory is missing, or cannot be read"},
-    {EX_UNAVAILABLE, "a program that this one calls is missing"},
+    {EX_UNAVAILABLE, "a program that this one calls (gnuplot) is missing"},
     {EX_SOFTWARE, "a number is not finite, or a mistake of the program itself"},
-    {EX_OSERR, "memory, threads or the stack are not to be had"},
-    {EX_CANTCREAT, "a file cannot be made, or is another's"},
+    {EX_OSERR,
+     "no memory, threads or stacks as they are needed, or a processor that lacks what the "
+     "program was built for"},
+    {EX_CANTCREAT, "a file cannot be made, has no room, or would take the place of another's"},
     {EX_IOERR, "a write failed"},
-    {EX_TEMPFAIL, "interrupted; the same command goes on"},
-    {EX_CONFIG, "a key of the config, or its value, is wrong"},
+    {EX_TEMPFAIL, "interrupted; what cast_train and cast_sweep had done is saved, and the same "
+                  "command goes on"},
+    {EX_CONFIG, "a key of the config, or its value, is wrong, or other data than a run began with"},
 };
 
 static void put_statuses(FILE *f) {
@@ -159,10 +172,10 @@ void manual_print(FILE *f, const Program *p) {
     fprintf(f, "%s \\- %s\n", p->name, p->title);
     const char *text = put_synopsis(f, p->usage);
     section(f, "DESCRIPTION");
-    put_paragraphs(f, text);
+    put_lines(f, text + strspn(text, "\n"));
     put_options(f, p);
     if (p->notes || p->more) section(f, "NOTES");
-    if (p->notes) put_paragraphs(f, p->notes);
+    if (p->notes) put_lines(f, p->notes);
     if (p->more) {
         char *more = printed(p->more);
         put_literal(f, more, strlen(more));

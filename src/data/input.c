@@ -134,7 +134,8 @@ static bool is_whole(const InputAsked *a) {
 static bool read_content(Reading *r, const FileMap *m, const char *name, Err *err) {
     if (r->asked->task->tokens == TOKENS_PIXELS) return read_picture(r, m, name, err);
     if (!is_whole(r->asked)) return read_lines(r, m, name, err);
-    add_example(r, dataset_add_bytes(r->in->made, m->data, m->size, 1), -1, mem_strdup(name));
+    const size_t most = (size_t)r->asked->most + 1, n = m->size < most ? m->size : most;
+    add_example(r, dataset_add_bytes(r->in->made, m->data, n, 1), -1, mem_strdup(name));
     return true;
 }
 
@@ -183,15 +184,19 @@ static bool read_stdin(Reading *r, Err *err) {
 
 /* ---- prepared splits ---- */
 
-/* The file of a prepared split that `from` is, or the test split that it holds. */
-static bool find_prepared(char path[FILE_PATH_MAX], const char *from) {
-    if (file_is_dir(from)) return task_join(path, from, "test.safetensors");
-    snprintf(path, FILE_PATH_MAX, "%s", from);
-    return text_ends(from, ".safetensors");
+/* The file of a prepared split that is asked for, or that the directory holds. */
+static bool find_prepared(char path[FILE_PATH_MAX], const InputAsked *a) {
+    char name[32];
+    snprintf(name, sizeof name, "%s.safetensors",
+             split_names[a->split < 0 ? SPLIT_TEST : a->split]);
+    if (file_is_dir(a->from)) return task_join(path, a->from, name);
+    snprintf(path, FILE_PATH_MAX, "%s", a->from);
+    return text_ends(a->from, ".safetensors");
 }
 
 static bool open_prepared(Input *in, const char *path, Err *err) {
-    if (!dataset_open_unlabelled(&in->set, path, err)) return false;
+    if (!dataset_open_unlabelled(&in->set, path, err) || !dataset_check_hash(&in->set, err))
+        return false;
     in->n = in->set.examples;
     in->name = mem_alloc((size_t)in->n, sizeof *in->name);
     for (int i = 0; i < in->n; i++) in->name[i] = text_format("example %d", i);
@@ -212,14 +217,24 @@ static bool make(Input *in, const InputAsked *a, Err *err) {
     return ok;
 }
 
+static bool check_asked(const InputAsked *a, bool prepared, Err *err) {
+    const bool lines = a->task->tokens == TOKENS_BYTES && a->per_example == 1;
+    if (a->lines && (prepared || !lines))
+        return err_set(err, EX_USAGE, "--lines is of texts; of %s %s",
+                       prepared ? "a prepared split" : a->task->name,
+                       prepared      ? "examples are told apart already"
+                       : is_whole(a) ? "a file is an example"
+                                     : "a line is an example anyway");
+    return a->split < 0 || (prepared && file_is_dir(a->from)) ||
+           err_set(err, EX_USAGE, "--split: %s is no directory with prepared splits", a->from);
+}
+
 bool input_open(Input *in, const InputAsked *a, Err *err) {
     char path[FILE_PATH_MAX];
     *in = (Input){0};
-    const bool lines = a->task->tokens == TOKENS_BYTES && a->per_example == 1;
-    if (a->lines && !lines)
-        return err_set(err, EX_USAGE, "--lines is of texts; of %s %s", a->task->name,
-                       is_whole(a) ? "a file is an example" : "a line is an example anyway");
-    const bool ok = find_prepared(path, a->from) ? open_prepared(in, path, err) : make(in, a, err);
+    const bool prepared = find_prepared(path, a);
+    if (!check_asked(a, prepared, err)) return false;
+    const bool ok = prepared ? open_prepared(in, path, err) : make(in, a, err);
     if (!ok) input_close(in);
     return ok;
 }

@@ -18,10 +18,12 @@
 typedef struct InputAsked {
     const char *from; /* a file, a directory, or "-": standard input */
     bool lines;
+    int split; /* of a directory of prepared ones; -1: not said, test */
     const Task *task;
     int vocab, classes; /* the model's: data may leave them open */
     int per_example;
     int side; /* of a picture */
+    int most; /* tokens that the model reads: no more than one besides is kept of a text */
 } InputAsked;
 
 typedef struct Input {
@@ -32,8 +34,8 @@ typedef struct Input {
     size_t cap;
 } Input;
 
-/* EX_NOINPUT: it is not there, or holds no example; EX_DATAERR: an example is wrong; EX_USAGE:
- * `lines` of what has none. On error nothing is to be closed.
+/* EX_NOINPUT: it is not there, or holds no example; EX_DATAERR: an example is wrong, or a prepared
+ * split damaged; EX_USAGE: `lines`, or a split, of what has none. On error nothing is to be closed.
  * Who closes the set leaves an empty one behind. */
 bool input_open(Input *in, const InputAsked *asked, Err *err);
 void input_close(Input *in);

@@ -34,6 +34,15 @@ static cJSON *number(const ConfigKey *k) {
     return o;
 }
 
+static cJSON *number_or_minus_1(const ConfigKey *k) {
+    cJSON *o = cJSON_CreateObject(), *any = cJSON_AddArrayToObject(o, "anyOf");
+    cJSON *minus = cJSON_CreateObject();
+    cJSON_AddNumberToObject(minus, "const", -1);
+    cJSON_AddItemToArray(any, number(k));
+    cJSON_AddItemToArray(any, minus);
+    return o;
+}
+
 static cJSON *words(const ConfigKey *k) {
     char word[64];
     cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "enum");
@@ -52,11 +61,14 @@ static cJSON *words(const ConfigKey *k) {
 static cJSON *value(const ConfigKey *k) {
     cJSON *o = cJSON_CreateObject(), *any;
     switch (k->type) {
-    case KEY_INT:
-    case KEY_REAL: cJSON_Delete(o); return number(k);
+    case KEY_INT: cJSON_Delete(o); return number(k);
+    case KEY_REAL: cJSON_Delete(o); return k->choices ? number_or_minus_1(k) : number(k);
     case KEY_CHOICE: cJSON_Delete(o); return words(k);
     case KEY_BOOL: cJSON_AddStringToObject(o, "type", "boolean"); break;
-    case KEY_TEXT: cJSON_AddStringToObject(o, "type", "string"); break;
+    case KEY_TEXT:
+        cJSON_AddStringToObject(o, "type", "string");
+        cJSON_AddNumberToObject(o, "maxLength", KEY_TEXT_MAX - 1);
+        break;
     case KEY_SIZE:
         any = cJSON_AddArrayToObject(o, "anyOf");
         cJSON_AddItemToArray(any, number(k));
@@ -90,6 +102,11 @@ void json_schema_property(cJSON *object, const char *name, cJSON *schema) {
 void json_schema_add(cJSON *object, const ConfigKey *keys) {
     for (const ConfigKey *k = keys; k && k->name; k++)
         json_schema_property(object, k->name, property(k));
+}
+
+void json_schema_names(cJSON *list, const ConfigKey *keys) {
+    for (const ConfigKey *k = keys; k && k->name; k++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(k->name));
 }
 
 cJSON *json_schema_where(const char *key, const char *value, cJSON *schema) {

@@ -53,51 +53,76 @@ static bool check_header(const Source *s, int width, int height) {
                    interlace ? ", interlaced" : "", width, height);
 }
 
-static void read_image(png_structp png, png_infop info, unsigned char *grey, int width,
-                       int height) {
+static void set_limits(png_structp png, int width, int height) {
     png_set_user_limits(png, (png_uint_32)width, (png_uint_32)height);
     png_set_chunk_cache_max(png, CHUNK_CACHE);
     png_set_chunk_malloc_max(png, CHUNK_BYTES);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_set_benign_errors(png, 0);
+}
+
+typedef void ReadPixels(png_structp png, png_infop info, unsigned char *to, int width, int height);
+
+static void read_grey(png_structp png, png_infop info, unsigned char *grey, int width, int height) {
+    set_limits(png, width, height);
     png_read_info(png, info);
     for (int y = 0; y < height; y++) png_read_row(png, grey + (size_t)y * (size_t)width, NULL);
     png_read_end(png, NULL);
 }
 
-bool png_grey_decode(unsigned char *grey, int width, int height, const void *bytes, size_t size,
-                     const char *name, Err *err) {
-    Source s = {.bytes = bytes, .size = size, .name = name, .err = err};
-    if (!check_header(&s, width, height)) return false;
-    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning);
+static bool decode(Source *s, ReadPixels *read, unsigned char *to, int width, int height) {
+    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, s, on_error, on_warning);
     REQUIRE(png, "libpng is of another version");
     png_infop info = png_create_info_struct(png);
     if (setjmp(png_jmpbuf(png))) {
         png_destroy_read_struct(&png, &info, NULL);
         return false;
     }
-    png_set_read_fn(png, &s, read_bytes);
-    read_image(png, info, grey, width, height);
+    png_set_read_fn(png, s, read_bytes);
+    read(png, info, to, width, height);
     png_destroy_read_struct(&png, &info, NULL);
     return true;
 }
 
+bool png_grey_decode(unsigned char *grey, int width, int height, const void *bytes, size_t size,
+                     const char *name, Err *err) {
+    Source s = {.bytes = bytes, .size = size, .name = name, .err = err};
+    return check_header(&s, width, height) && decode(&s, read_grey, grey, width, height);
+}
+
+/* Everything as 8 bits of red, green and blue, values as they are: no gamma is applied. */
+static void read_colours(png_structp png, png_infop info, unsigned char *rgb, int width,
+                         int height) {
+    const png_color_16 black = {0};
+    set_limits(png, width, height);
+    png_read_info(png, info);
+    png_set_expand(png);
+    png_set_scale_16(png);
+    png_set_gray_to_rgb(png);
+    png_set_background(png, &black, PNG_BACKGROUND_GAMMA_SCREEN, 0, 1);
+    const int passes = png_set_interlace_handling(png);
+    png_read_update_info(png, info);
+    for (int pass = 0; pass < passes; pass++)
+        for (int y = 0; y < height; y++)
+            png_read_row(png, rgb + 3 * (size_t)y * (size_t)width, NULL);
+    png_read_end(png, NULL);
+}
+
+static bool check_size(const Source *s, int width, int height) {
+    const unsigned char *p = s->bytes;
+    if (s->size < HEADER || png_sig_cmp(p, 0, 8) != 0)
+        return err_set(s->err, EX_DATAERR, "%s: no PNG image", s->name);
+    const uint32_t w = png_get_uint_32(p + 16), h = png_get_uint_32(p + 20);
+    return (w == (uint32_t)width && h == (uint32_t)height) ||
+           err_set(s->err, EX_DATAERR, "%s: %lu x %lu pixels, expected %d x %d: scale it first",
+                   s->name, (unsigned long)w, (unsigned long)h, width, height);
+}
+
 bool png_rgb_decode(unsigned char *rgb, int width, int height, const void *bytes, size_t size,
                     const char *name, Err *err) {
-    const png_color black = {0, 0, 0};
-    png_image image = {.version = PNG_IMAGE_VERSION};
-    if (!png_image_begin_read_from_memory(&image, bytes, size))
-        return err_set(err, EX_DATAERR, "%s: no PNG image: %s", name, image.message);
-    bool ok = image.width == (png_uint_32)width && image.height == (png_uint_32)height;
-    if (!ok)
-        err_set(err, EX_DATAERR, "%s: %lu x %lu pixels, expected %d x %d: scale it first", name,
-                (unsigned long)image.width, (unsigned long)image.height, width, height);
-    image.format = PNG_FORMAT_RGB;
-    if (ok && !png_image_finish_read(&image, &black, rgb, 0, NULL))
-        ok = err_set(err, EX_DATAERR, "%s: no whole PNG image: %s", name, image.message);
-    png_image_free(&image);
-    return ok;
+    Source s = {.bytes = bytes, .size = size, .name = name, .err = err};
+    return check_size(&s, width, height) && decode(&s, read_colours, rgb, width, height);
 }
 
 bool png_is_whole(const void *bytes, size_t size) {

@@ -17,7 +17,7 @@ bool png_grey_decode(unsigned char *grey, int width, int height, const void *byt
                      const char *name, Err *err);
 
 /* Decodes any PNG of that size, whatever its depth, colours and transparency (on black), into rgb
- * (height,width,3); EX_DATAERR. */
+ * (height,width,3), values as they stand in the file: no gamma is applied. EX_DATAERR. */
 bool png_rgb_decode(unsigned char *rgb, int width, int height, const void *bytes, size_t size,
                     const char *name, Err *err);
 

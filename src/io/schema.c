@@ -38,7 +38,7 @@ static void words_split(Words *w, const char *spaced) {
 }
 
 static void words_of_choices(Words *w, const ConfigKey *k) {
-    words_split(w, k->type == KEY_INT ? NULL : k->choices);
+    words_split(w, k->type == KEY_INT || k->type == KEY_REAL ? NULL : k->choices);
     for (const char *word; k->choice && (word = k->choice(w->n));) words_add(w, word);
 }
 
@@ -77,6 +77,10 @@ static bool is_parity(const ConfigKey *k, const char *parity) {
 }
 
 /* "an integer from 1 to 64", "an odd integer from 1 to 255". */
+static bool may_be_minus_1(const ConfigKey *k) {
+    return k->type == KEY_REAL && k->choices && !strcmp(k->choices, KEY_OR_MINUS_1);
+}
+
 static void describe_range(const ConfigKey *k, char buf[TEXT_SIZE]) {
     bool whole = k->type != KEY_REAL;
     const char *what = is_parity(k, KEY_EVEN)       ? "an even integer"
@@ -93,6 +97,7 @@ static void describe_range(const ConfigKey *k, char buf[TEXT_SIZE]) {
         snprintf(buf, TEXT_SIZE, "%s of at most %.15g", what, k->max);
     else
         snprintf(buf, TEXT_SIZE, "%s", what);
+    if (may_be_minus_1(k)) format_add(buf, TEXT_SIZE, ", or -1");
 }
 
 static void describe(const ConfigKey *k, char buf[TEXT_SIZE]) {
@@ -165,7 +170,8 @@ static bool store(void *out, const ConfigKey *k, const cJSON *v) {
     case KEY_CHOICE: return store_word(at, k, v);
     case KEY_SIZE: return store_int(at, k, v) || store_word(at, k, v);
     case KEY_REAL:
-        if (!cJSON_IsNumber(v) || !(x >= k->min && x <= k->max)) return false;
+        if (!cJSON_IsNumber(v)) return false;
+        if (!(x >= k->min && x <= k->max) && !(may_be_minus_1(k) && x == -1)) return false;
         *(double *)at = x;
         return true;
     case KEY_BOOL:

@@ -23,6 +23,8 @@ enum { KEY_TEXT_MAX = 1024 };
 #define KEY_EVEN "even"
 #define KEY_ODD "odd"
 #define KEY_ODD_OR_0 "odd or 0"
+/* What a KEY_REAL may be besides its range. */
+#define KEY_OR_MINUS_1 "or -1"
 
 typedef struct ConfigKey {
     const char *name;
@@ -31,7 +33,7 @@ typedef struct ConfigKey {
     const char *fallback; /* as JSON text ("0.9", "true", "\"mean\""); NULL: the key is required */
     double min, max;      /* KEY_INT, KEY_REAL, KEY_SIZE: inclusive range */
     const char
-        *choices; /* KEY_CHOICE, KEY_SIZE: words separated by spaces; KEY_INT: KEY_EVEN ... */
+        *choices; /* KEY_CHOICE, KEY_SIZE: words separated by spaces; numbers: KEY_EVEN ... */
     const char *help;
     const char *(*choice)(int index); /* instead of `choices`: a table's words, then NULL */
     unsigned flags;                   /* what the owner says of the key; nothing here reads them */

@@ -65,6 +65,7 @@ void text_latex(FILE *f, const char *s) {
         ['|'] = "\\textbar{}",
         ['"'] = "''",
         ['['] = "{[}",
+        ['*'] = "{*}", /* behind the end of a row it would mean something */
         ['&'] = "\\&",
         ['%'] = "\\%",
         ['$'] = "\\$",

@@ -29,11 +29,11 @@ const ConfigKey model_keys[] = {
      "from tokens to one vector"},
     {"dropout", KEY_REAL, AT(dropout), "0", 0, 0.95, NULL,
      "probability, after embedding and sublayers"},
-    {"dropout_embed", KEY_REAL, AT(dropout_at[DROPOUT_EMBED]), "-1", -1, 0.95, NULL,
+    {"dropout_embed", KEY_REAL, AT(dropout_at[DROPOUT_EMBED]), "-1", 0, 0.95, KEY_OR_MINUS_1,
      "probability after the embedding; -1: model.dropout"},
-    {"dropout_attention", KEY_REAL, AT(dropout_at[DROPOUT_ATTENTION]), "-1", -1, 0.95, NULL,
-     "probability after attention layers; -1: model.dropout"},
-    {"dropout_ffn", KEY_REAL, AT(dropout_at[DROPOUT_FFN]), "-1", -1, 0.95, NULL,
+    {"dropout_attention", KEY_REAL, AT(dropout_at[DROPOUT_ATTENTION]), "-1", 0, 0.95,
+     KEY_OR_MINUS_1, "probability after attention layers; -1: model.dropout"},
+    {"dropout_ffn", KEY_REAL, AT(dropout_at[DROPOUT_FFN]), "-1", 0, 0.95, KEY_OR_MINUS_1,
      "probability after feed-forward layers; -1: model.dropout"},
     {0},
 };
@@ -92,19 +92,6 @@ static bool check_positions(const Model *m, const char *where, Err *err) {
                    m->conf.max_length, width);
 }
 
-static bool check_dropout(const Model *m, const char *where, Err *err) {
-    static const char *const names[DROPOUT_PLACES] = {"embed", "attention", "ffn"};
-    for (int i = 0; i < DROPOUT_PLACES; i++) {
-        const double p = m->conf.dropout_at[i];
-        if (p < 0 && p != -1)
-            return err_set(err, EX_CONFIG,
-                           "%s: key 'model.dropout_%s' must be a number from 0 to 0.95, or -1 for "
-                           "what model.dropout is, got %g",
-                           where, names[i], p);
-    }
-    return true;
-}
-
 static bool configure(Model *m, const cJSON *json, const char *where, Err *err) {
     ModelConf *c = &m->conf;
     if (!schema_read(c, model_keys, json, where, "model", "attention", err)) return false;
@@ -114,7 +101,7 @@ static bool configure(Model *m, const cJSON *json, const char *where, Err *err) 
     if (c->max_length == 0) c->max_length = m->task.max_length;
     m->e = c->d / c->heads;
     m->max_tokens = c->max_length + (c->pooling == POOL_CLS);
-    if (!check_positions(m, where, err) || !check_dropout(m, where, err)) return false;
+    if (!check_positions(m, where, err)) return false;
     const cJSON *attention = cJSON_GetObjectItemCaseSensitive(json, "attention");
     if (attention && !cJSON_IsObject(attention))
         return err_set(err, EX_CONFIG, "%s: key 'model.attention' must be an object", where);

@@ -72,10 +72,10 @@ static void warn_of_width(const Sheet *s, const LatexStyle *style) {
             "would be %.0f: --columns %s",
             width, style->width, left_out, rest, keys);
     else
-        log_warn(
-            "the table is about %.0f mm wide, and the page has room for %.0f; --across gives it "
-            "both columns of a page, --columns chooses among its own",
-            width, style->width);
+        log_warn("the table is about %.0f mm wide, and the page has room for %.0f; %s--columns "
+                 "chooses among its own",
+                 width, style->width,
+                 style->across ? "" : "--across gives it both columns of a page, ");
     memset(s->hidden, 0, (size_t)s->t->n * sizeof *s->hidden);
     mem_free(left_out);
     mem_free(keys);

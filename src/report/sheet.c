@@ -17,8 +17,8 @@ static char *number_words(const Script *s, const Cell *c, const Column *column, 
     table_number(mean, sizeof mean, c->mean, column->digits);
     const bool spread = has_spread(column) && !isnan(c->mean) && !isnan(c->sd);
     const bool marked = column->kind == COLUMN_MARKED && *c->mark;
-    const char *point = strchr(mean, '.'), *math = spread ? s->math : "";
-    const char *before = !best || !s->bold ? "" : spread ? s->strong : s->bold;
+    const char *point = strchr(mean, '.'), *math = spread || (*mean == '-' && mean[1]) ? s->math : "";
+    const char *before = !best || !s->bold ? "" : *math ? s->strong : s->bold;
     table_number(sd, sizeof sd, c->sd, point ? (int)strlen(point + 1) : 0);
     return text_format("%s%s%s%s%s%s%s%s%s%s", math, before, mean, *before ? s->end : "",
                        spread ? s->pm : "", spread ? sd : "", math, marked ? " [" : "",
@@ -156,18 +156,6 @@ static int first_spared(const Sheet *s) {
 
 void sheet_fit(Sheet *s, double most) {
     for (int c; sheet_width(s) > most && (c = first_spared(s)) >= 0;) s->hidden[c] = true;
-}
-
-static bool twins(const Sheet *s, int a, int b) {
-    for (int row = 0; row < s->t->rows; row++)
-        if (strcmp(s->cell[row * s->t->n + a], s->cell[row * s->t->n + b]) != 0) return false;
-    return s->t->rows > 0;
-}
-
-void sheet_hide_twins(Sheet *s) {
-    for (int c = 1; c < s->t->n; c++)
-        for (int other = 0; s->t->columns[c].spare && other < c; other++)
-            if (!s->hidden[other] && twins(s, other, c)) s->hidden[c] = true;
 }
 
 static char *names(const Sheet *s, bool hidden, bool keys, const char *between) {

@@ -40,8 +40,6 @@ char *sheet_heading(const Sheet *s, int column, int line);
 double sheet_width(const Sheet *s);
 /* Hides what may be spared until the rest is no wider than `most`, if that can be. */
 void sheet_fit(Sheet *s, double most);
-/* Hides columns that say what another does, cell for cell, and may be spared. */
-void sheet_hide_twins(Sheet *s);
 
 /* "epochs, hours": titles, or keys, of the columns that are hidden or not; to be freed. */
 char *sheet_titles(const Sheet *s, bool hidden);

@@ -111,7 +111,10 @@ bool table_is_best(const Table *t, int row, int column) {
 
 /* ---- some of the columns ---- */
 
-static bool no_such(const Table *t, const char *name, Err *err) {
+/* What stands at the list's place is no column. */
+static bool no_such(const Table *t, const char *at, Err *err) {
+    char name[NEAREST_MOST];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
     const char **keys = mem_alloc((size_t)t->n + 1, sizeof *keys);
     for (int c = 0; c < t->n; c++) keys[c] = t->columns[c].key;
     const char *meant = nearest_word(name, keys);
@@ -122,19 +125,39 @@ static bool no_such(const Table *t, const char *name, Err *err) {
     return false;
 }
 
+/* How many bytes of `at` are this name, up to a comma or the end; 0: they are not. */
+static size_t named(const char *at, const char *name) {
+    const size_t n = strlen(name);
+    if (strncmp(at, name, n) != 0) return 0;
+    const size_t blanks = strspn(at + n, " ");
+    return at[n + blanks] == ',' || !at[n + blanks] ? n + blanks : 0;
+}
+
+/* The column whose key or title (which may have commas) stands there; -1: none. */
+static int column_at(const Table *t, const char *at, size_t *size) {
+    int found = -1;
+    *size = 0;
+    for (int c = 0; c < t->n; c++) {
+        const size_t key = named(at, t->columns[c].key), title = named(at, t->columns[c].title);
+        const size_t n = key > title ? key : title;
+        if (n > *size) found = c, *size = n;
+    }
+    return found;
+}
+
 /* The places of the list's columns; `n` of them. */
-static bool read_list(const Table *t, char *list, int *place, int *n, Err *err) {
-    char *rest, *name = strtok_r(list, ",", &rest);
-    if (!name) return err_set(err, EX_USAGE, "--columns: names of columns were expected, got none");
-    for (; name; name = strtok_r(NULL, ",", &rest)) {
-        const int c = find_column(t, name);
-        if (c < 0) return no_such(t, name, err);
+static bool read_list(const Table *t, const char *at, int *place, int *n, Err *err) {
+    size_t size;
+    while (*(at += strspn(at, " ,"))) {
+        const int c = column_at(t, at, &size);
+        if (c < 0) return no_such(t, at, err);
         for (int i = 0; i < *n; i++)
             if (place[i] == c)
-                return err_set(err, EX_USAGE, "--columns: '%s' is there twice", name);
+                return err_set(err, EX_USAGE, "--columns: '%s' is there twice", t->columns[c].key);
         place[(*n)++] = c;
+        at += size;
     }
-    return true;
+    return *n > 0 || err_set(err, EX_USAGE, "--columns: names of columns were expected, got none");
 }
 
 /* Keeps the n columns at `place`; what is left of the old table is freed. */
@@ -163,10 +186,8 @@ static void keep_columns(Table *t, const int *place, int n) {
 
 bool table_select(Table *t, const char *list, Err *err) {
     int *place = mem_alloc((size_t)t->n + 1, sizeof *place), n = 0;
-    char *copy = mem_strdup(list);
-    const bool ok = read_list(t, copy, place, &n, err);
+    const bool ok = read_list(t, list, place, &n, err);
     if (ok) keep_columns(t, place, n);
-    mem_free(copy);
     mem_free(place);
     return ok;
 }

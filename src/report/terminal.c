@@ -96,8 +96,7 @@ static void write_left_out(const Sheet *s, FILE *f, int letters) {
 void terminal_write(const Table *t, int letters, FILE *f) {
     Sheet s;
     sheet_open(&s, t, &terminal, true);
-    sheet_hide_twins(&s);
-    sheet_fit(&s, letters);
+    if (!t->chosen) sheet_fit(&s, letters);
     write_headings(&s, f);
     write_rule(&s, f);
     for (int row = 0; row < t->rows; row++) {

@@ -1,5 +1,5 @@
-/* Tables for a terminal: no lines around cells, as many columns as there is room for; the others
- * are named below. */
+/* Tables for a terminal: no lines around cells, as many columns as there is room for, or those that
+ * were chosen; the others are named below. */
 #ifndef REPORT_TERMINAL_H
 #define REPORT_TERMINAL_H
 

@@ -122,7 +122,8 @@ const ConfigKey *config_train_keys(void) { return train_keys; }
 
 static bool find_task(Config *c, const cJSON *root, Err *err) {
     int task;
-    if (!schema_read(&task, root_keys, root, c->path, "", "data model train", err)) return false;
+    if (!schema_read(&task, root_keys, root, c->path, "", "$schema data model train", err))
+        return false;
     c->task = task_table[task];
     return true;
 }

@@ -49,11 +49,19 @@ static cJSON *mechanism(const AttnMech *a) {
     return o;
 }
 
-/* Where `type` is missing a base config may say it. */
+/* {"propertyNames": {"enum": []}}: the list. */
+static cJSON *add_names(cJSON *o) {
+    return cJSON_AddArrayToObject(cJSON_AddObjectToObject(o, "propertyNames"), "enum");
+}
+
+/* Where `type` is missing a base config may say it: then a key must be some mechanism's. */
 static cJSON *attention(void) {
-    cJSON *o = json_schema_object(none), *all = cJSON_AddArrayToObject(o, "allOf");
+    cJSON *o = json_schema_object(none), *names = add_names(o);
+    cJSON *all = cJSON_AddArrayToObject(o, "allOf");
     cJSON_DeleteItemFromObjectCaseSensitive(o, "additionalProperties");
     json_schema_property(o, "type", type_property());
+    cJSON_AddItemToArray(names, cJSON_CreateString("type"));
+    for (int i = 0; attn_table[i]; i++) json_schema_names(names, attn_table[i]->keys);
     for (int i = 0; attn_table[i]; i++)
         cJSON_AddItemToArray(
             all, json_schema_where("type", attn_table[i]->name, mechanism(attn_table[i])));
@@ -74,14 +82,24 @@ static cJSON *data_of(const Task *t) {
     return of_property("data", o);
 }
 
+/* Where the task is a base config's: a key must be some task's. */
+static cJSON *data(void) {
+    cJSON *o = json_schema_object(none), *names = add_names(o);
+    cJSON_DeleteItemFromObjectCaseSensitive(o, "additionalProperties");
+    for (int i = 0; task_table[i]; i++) {
+        json_schema_names(names, config_data_keys(task_table[i]));
+        json_schema_names(names, task_table[i]->augment_keys);
+        if (task_table[i]->holds_out) json_schema_add(o, config_data_keys(task_table[i]));
+    }
+    return o;
+}
+
 /* ---- the whole ---- */
 
-static cJSON *base_property(void) {
+static cJSON *text_property(const char *description) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "type", "string");
-    cJSON_AddStringToObject(o, "description",
-                            "a config that this one says what differs from; its path, from this "
-                            "file's folder");
+    cJSON_AddStringToObject(o, "description", description);
     return o;
 }
 
@@ -100,11 +118,13 @@ void config_schema_print(FILE *f) {
     cJSON *root = json_schema_object(config_root_keys());
     cJSON_AddStringToObject(root, "$schema", "https://json-schema.org/draft/2020-12/schema");
     cJSON_AddStringToObject(root, "title", "A config of cast_train");
-    cJSON *model = json_schema_object(model_keys), *data = cJSON_CreateObject();
+    cJSON *model = json_schema_object(model_keys);
     json_schema_property(model, "attention", attention());
-    cJSON_AddStringToObject(data, "type", "object");
-    json_schema_property(root, "base", base_property());
-    json_schema_property(root, "data", data);
+    json_schema_property(root, "$schema", text_property("where editors find this schema"));
+    json_schema_property(root, "base",
+                         text_property("a config that this one says what differs from; its path, "
+                                       "from this file's folder"));
+    json_schema_property(root, "data", data());
     json_schema_property(root, "model", model);
     json_schema_property(root, "train", json_schema_object(config_train_keys()));
     need_task(root);

@@ -53,10 +53,27 @@ static int count_cut(const Trained *t) {
     return n;
 }
 
-bool predict(Predictions *p, Trained *t, Err *err) {
+static void write_row(FILE *f, const Predictions *p, const Trained *t, int i) {
+    fprintf(f, "%d,,%d", i, p->predicted[i]);
+    for (int k = 0; k < p->K; k++) fprintf(f, ",%.7g", p->p[(size_t)i * (size_t)p->K + (size_t)k]);
+    fputc(',', f);
+    text_csv(f, t->input.name[i]);
+    fputc('\n', f);
+}
+
+static bool write_csv(AtomicFile *a, const Predictions *p, const Trained *t, Err *err) {
+    predict_heading(a->f, p->K);
+    fputs(",example\n", a->f);
+    for (int i = 0; i < p->n; i++) write_row(a->f, p, t, i);
+    return atomic_commit(a, err);
+}
+
+bool predict(Predictions *p, Trained *t, const char *csv, Err *err) {
     Score unused;
+    AtomicFile a = {.f = NULL};
     const int K = t->config.model.task.classes, n = t->loader.examples[t->split];
     if (trained_guesses(t)) return predict_no_classes(t, "input", err);
+    if (csv && !atomic_open(&a, csv, KIND_PREDICTIONS, err)) return false;
     *p = (Predictions){.n = n, .K = K, .cut = count_cut(t)};
     p->predicted = mem_alloc((size_t)n, sizeof *p->predicted);
     p->p = mem_alloc((size_t)n * (size_t)K, sizeof *p->p);
@@ -64,9 +81,11 @@ bool predict(Predictions *p, Trained *t, Err *err) {
     const Watch watch = {.batch = collect, .ctx = &c};
     const double start = clock_seconds();
     stop_on_signals();
-    const bool ok = evaluate(&unused, &t->engine, &t->loader, t->split, "predicting", &watch, err);
+    bool ok = evaluate(&unused, &t->engine, &t->loader, t->split, "predicting", &watch, err);
     log_progress_end();
     p->seconds = clock_seconds() - start;
+    if (ok && csv) ok = write_csv(&a, p, t, err);
+    atomic_abandon(&a);
     if (!ok) predictions_free(p);
     return ok;
 }
@@ -84,18 +103,21 @@ static double of_predicted(const Predictions *p, int i) {
 }
 
 void predictions_print(FILE *f, const Predictions *p, const Trained *t) {
-    char class[64];
+    char class[64], seconds[32], rate[32];
     fprintf(f, "probability  %-24s  example\n", "class");
     for (int i = 0; i < p->n; i++) {
         trained_class(t, p->predicted[i], class, sizeof class);
-        text_print(f, "%9.2f %%  %-24s  %s\n", 100 * of_predicted(p, i), class, t->input.name[i]);
+        fprintf(f, "%9.2f %%  %-24s  ", 100 * of_predicted(p, i), class);
+        text_plain(f, t->input.name[i]);
+        fputc('\n', f);
     }
     if (p->cut)
         log_warn("%d document%s longer than the %d tokens that the model reads: what follows those "
                  "was not looked at",
                  p->cut, p->cut == 1 ? " is" : "s are", t->config.model.conf.max_length);
-    log_info("%d example%s in %.2g s: %.3g a second", p->n, p->n == 1 ? "" : "s", p->seconds,
-             p->n / p->seconds);
+    log_info("%d example%s in %s: %s a second", p->n, p->n == 1 ? "" : "s",
+             format_duration(seconds, sizeof seconds, p->seconds),
+             format_count(rate, sizeof rate, p->n / p->seconds));
 }
 
 static cJSON *prediction(const Predictions *p, const Trained *t, int i) {
@@ -121,21 +143,4 @@ void predictions_print_json(FILE *f, const Predictions *p, const Trained *t) {
     for (int i = 0; i < p->n; i++) cJSON_AddItemToArray(list, prediction(p, t, i));
     json_print(f, o);
     cJSON_Delete(o);
-}
-
-static void write_row(FILE *f, const Predictions *p, const Trained *t, int i) {
-    fprintf(f, "%d,,%d", i, p->predicted[i]);
-    for (int k = 0; k < p->K; k++) fprintf(f, ",%.7g", p->p[(size_t)i * (size_t)p->K + (size_t)k]);
-    fputc(',', f);
-    text_csv(f, t->input.name[i]);
-    fputc('\n', f);
-}
-
-bool predictions_write(const Predictions *p, const Trained *t, const char *path, Err *err) {
-    AtomicFile a;
-    if (!atomic_open(&a, path, KIND_PREDICTIONS, err)) return false;
-    predict_heading(a.f, p->K);
-    fputs(",example\n", a.f);
-    for (int i = 0; i < p->n; i++) write_row(a.f, p, t, i);
-    return atomic_commit(&a, err);
 }

@@ -14,16 +14,16 @@ typedef struct Predictions {
     double seconds;
 } Predictions;
 
-/* `t` was opened with an input. EX_TEMPFAIL: a signal came; EX_SOFTWARE: weights or a loss are not
- * finite; EX_USAGE: it was trained to guess masked tokens. On error nothing is to be freed. */
-bool predict(Predictions *p, Trained *t, Err *err);
+/* `t` was opened with an input. `csv`: a file as assess.h has it, without labels, and with where
+ * each is from behind the probabilities; or NULL. EX_TEMPFAIL: a signal came; EX_SOFTWARE: weights
+ * or a loss are not finite; EX_USAGE: it was trained to guess masked tokens; EX_CANTCREAT,
+ * EX_IOERR: csv. On error nothing is to be freed. */
+bool predict(Predictions *p, Trained *t, const char *csv, Err *err);
 void predictions_free(Predictions *p);
 
 /* For people; and one JSON object. */
 void predictions_print(FILE *f, const Predictions *p, const Trained *t);
 void predictions_print_json(FILE *f, const Predictions *p, const Trained *t);
-/* As assess.h has its file, without labels, and where each is from behind the probabilities. */
-bool predictions_write(const Predictions *p, const Trained *t, const char *path, Err *err);
 
 /* For whoever writes predictions: the heading of their CSV up to the last class; the probabilities
  * of K logits; and the error of a model that knows no classes. */

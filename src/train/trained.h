@@ -19,6 +19,7 @@ typedef struct TrainedRequest {
     int split, batch;  /* batch: examples at a time; 0: as many as in training */
     const char *input; /* instead of a split of data.dir: data/input.h; or NULL */
     bool lines;
+    int input_split; /* of a directory; -1: not said */
 } TrainedRequest;
 
 typedef struct Trained {

@@ -56,6 +56,14 @@ END
         cp '$tmp/bare.safetensors' '$tmp/bare/test.safetensors' && '$bin/cast_eval' '$tmp/listops' data.dir='$tmp/bare'"
 fi
 
+cp "$tmp/data/listops/test.safetensors" "$tmp/hurt.safetensors"
+printf '\\3' | dd of="$tmp/hurt.safetensors" bs=1 seek="$(($(stat -c %s "$tmp/hurt.safetensors") - 100))" conv=notrunc 2>"$tmp/log"
+expect 65 'hurt.safetensors' "a damaged one" predict listops "$tmp/hurt.safetensors"
+expect 64 'of a prepared split examples are told apart' "lines of one" predict listops "$tmp/data/listops" --lines
+expect 0 'example 3$' "another split" predict listops "$tmp/data/listops" --split val
+check "which has as many" grep -q '^4 examples in' "$tmp/out"
+expect 64 'no directory with prepared splits' "a split of what has none" predict listops "$tmp/some.tsv" --split val
+
 # ---- pictures ----
 
 run pathfinder --png "$tmp/png"
@@ -63,6 +71,28 @@ picture=$(find "$tmp/png" -name '*.png' | sort | head -1)
 cp "$picture" "$tmp/one.png"
 expect 0 '^ +[0-9.]+ % +[01] .* one.png$' "a picture" bash -c "cd '$tmp' && '$bin/cast_eval' pathfinder --input one.png"
 expect 0 '"class": "' "as JSON" predict pathfinder "$tmp/one.png" --json
+if python3 -c 'import struct, zlib' 2>/dev/null; then
+    # The same values as grey of 8 bits, of 16, in colour, and with a gamma: all are one picture.
+    python3 - "$tmp/same" <<'END'
+import struct, sys, zlib
+def chunk(kind, body):
+    return struct.pack('>I', len(body)) + kind + body + struct.pack('>I', zlib.crc32(kind + body))
+def write(name, depth, colour, pixel, extra=b''):
+    rows = b''.join(b'\0' + b''.join(pixel((7 * x + 5 * y) % 256) for x in range(32)) for y in range(32))
+    with open(name, 'wb') as f:
+        f.write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 32, 32, depth, colour, 0, 0, 0)) + extra
+                + chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
+to = sys.argv[1]
+write(to + '-grey.png', 8, 0, lambda v: bytes([v]))
+write(to + '-deep.png', 16, 0, lambda v: bytes([v, v]))
+write(to + '-rgb.png', 8, 2, lambda v: bytes([v, v, v]))
+write(to + '-alpha.png', 8, 4, lambda v: bytes([v, 255]))
+write(to + '-gamma.png', 8, 0, lambda v: bytes([v]), chunk(b'gAMA', struct.pack('>I', 100000)))
+END
+    mkdir "$tmp/pictures" && mv "$tmp"/same-*.png "$tmp/pictures"
+    expect 0 'same-rgb.png$' "pictures of every kind" predict pathfinder "$tmp/pictures" --predict "$tmp/same.csv"
+    check "of the same values are the same" test "$(cut -d, -f3-5 "$tmp/same.csv" | tail -n +2 | sort -u | wc -l)" = 1
+fi
 expect 65 'some.tsv: no PNG image' "no picture" predict pathfinder "$tmp/some.tsv"
 expect 66 "has no file [*].png" "a directory without any" predict pathfinder "$tmp/data"
 

@@ -38,16 +38,21 @@ fi
 
 # ---- completion ----
 
-complete_here() { # complete_here WORD BEFORE PLACE PROGRAM: what bash would offer
+complete_here() { # complete_here WORD BEFORE PLACE PROGRAM [WORD...]: what bash would offer
     PATH="$usr/bin:$PATH" bash -c "source '$share/bash-completion/completions/$4'
-        COMP_CWORD=$3; _cast '$4' '$1' '$2' 2>/dev/null; echo \"\${COMPREPLY[*]}\""
+        COMP_CWORD=$3 COMP_WORDS=($4 ${5-x} ${6-x} ${7-x}); _cast '$4' '$1' '$2' 2>/dev/null; echo \"\${COMPREPLY[*]}\""
 }
 offers() { [ "$(complete_here "${@:2}")" = "$1" ]; }
 check "an option" offers --dry-run --dr cast_train 1 cast_train
 check "a shipped config" offers quickstart quick cast_train 1 cast_train
 check "a key" offers train.label_smoothing= train.lab image 2 cast_train
 check "a verb" offers import i cast_data 1 cast_data
-check "a task" offers "pathfinder pathx" path generate 2 cast_data
+check "a task" offers "pathfinder pathx" path generate 2 cast_data generate
+check "but none to be shown" offers "" path show 2 cast_data show
+check "a key's value" offers smyrf smy = 4 cast_train image model.attention.type =
+check "which may be a file" offers "" da = 4 cast_train image data.dir =
+check "as an option's" offers "" d --out 3 cast_train image --out
+check "and a run" offers "" train 1 1 cast_eval
 check "a value" offers latex l --format 3 cast_report
 
 # ---- the schema, by a validator that is not ours ----
@@ -64,10 +69,14 @@ for path in sys.argv[2:]:
 END
     python3 "$tmp/hold.py" "$share/cast/config.schema.json" configs/*.json >"$tmp/held" 2>&1
     check "every shipped config is valid" test "$(grep -c ^valid "$tmp/held")" = "$(find configs -name '*.json' | wc -l)"
+    # shellcheck disable=SC2016
+    echo '{ "$schema": "config.schema.json", "base": "listops.json", "model": { "dropout_ffn": -1 } }' >"$tmp/elsewhere/own.json"
+    check "and one that names its schema" grep -q ^valid <(python3 "$tmp/hold.py" "$share/cast/config.schema.json" "$tmp/elsewhere/own.json")
+    check "which it may" "$bin/cast_train" "$tmp/elsewhere/own.json" --dry-run
     i=0
     while read -r broken; do
         i=$((i + 1))
-        echo "$broken" >"$tmp/broken-$i.json"
+        echo "${broken/configs/$PWD/configs}" >"$tmp/broken-$i.json"
         expect 78 'key' "$broken is no config" "$bin/cast_train" "$tmp/broken-$i.json" --dry-run --out "$tmp/none"
     done <<'END'
 {}
@@ -92,6 +101,10 @@ END
 {"task": "image", "data": {"augment": "yes"}}
 {"task": "image", "train": {"tensorboard": 1}}
 {"base": 3}
+{"base": "configs/text.json", "model": {"attention": {"clsters": 4}}}
+{"base": "configs/text.json", "data": {"dri": "x"}}
+{"base": "configs/text.json", "data": {"dir": 3}}
+{"task": "image", "model": {"dropout_embed": -0.5}}
 {"task": "image", "train": []}
 END
     python3 "$tmp/hold.py" "$share/cast/config.schema.json" "$tmp"/broken-*.json >"$tmp/held" 2>&1

@@ -77,6 +77,11 @@ expect 0 'warning: the table is about [0-9]+ mm wide.*room for 86: without .*: -
     "$report" "$tmp/sweep" --format latex
 expect 64 'caption is of --format latex' "a caption of no LaTeX" "$report" "$tmp/sweep" --caption x
 expect 64 'width is of --plot and of --format latex' "a width of neither" "$report" "$tmp/sweep" --width 80
+expect 64 'width: expected 20 to 2000 millimetres' "a width of nothing" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --width 0.05
+expect 0 '^[|] test of best, % [|] test of last, % [|]$' "columns by their titles" "$report" "$tmp/sweep" --columns 'test of best, %, test of last, %'
+expect 0 'test of last' "chosen ones are all shown" env COLUMNS=20 "$report" "$tmp/sweep" --format terminal --columns test_best_percent,test_last_percent
+expect 64 'goes without' "a list, and a page" "$report" "$tmp/sweep" --columns help --html "$tmp/list.html"
+check "which is not made" test ! -e "$tmp/list.html"
 expect 64 'height is of --plot' "a height of no plot" "$report" "$tmp/sweep" --height 80
 
 # ---- marks, from the data's source to the cell ----
