@@ -17,7 +17,8 @@ static char *number_words(const Script *s, const Cell *c, const Column *column, 
     table_number(mean, sizeof mean, c->mean, column->digits);
     const bool spread = has_spread(column) && !isnan(c->mean) && !isnan(c->sd);
     const bool marked = column->kind == COLUMN_MARKED && *c->mark;
-    const char *point = strchr(mean, '.'), *math = spread || (*mean == '-' && mean[1]) ? s->math : "";
+    const char *point = strchr(mean, '.'),
+               *math = spread || (*mean == '-' && mean[1]) ? s->math : "";
     const char *before = !best || !s->bold ? "" : *math ? s->strong : s->bold;
     table_number(sd, sizeof sd, c->sd, point ? (int)strlen(point + 1) : 0);
     return text_format("%s%s%s%s%s%s%s%s%s%s", math, before, mean, *before ? s->end : "",
