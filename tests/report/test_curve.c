@@ -136,9 +136,9 @@ static void test_nothing_to_plot(void **state) {
     scratch_mkdir("none");
     make_run("none/a", CONFIG, NULL);
     Made m = read_all("none");
-    assert_false(curve_plot(&p, &m.g, RUN_LOSS, CURVE_STEPS, CURVE_RANGE, &err));
+    assert_false(curve_plot(&p, (PlotSize){0, 0}, &m.g, RUN_LOSS, CURVE_STEPS, CURVE_RANGE, &err));
     assert_int_equal(err.code, EX_NOINPUT);
-    assert_false(curve_plot_clusters(&p, &m.g, CURVE_RANGE, &err));
+    assert_false(curve_plot_clusters(&p, (PlotSize){0, 0}, &m.g, CURVE_RANGE, &err));
     assert_int_equal(err.code, EX_NOINPUT);
     close_all(&m);
 }
