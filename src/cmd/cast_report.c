@@ -57,22 +57,20 @@ static bool take_plot(void *value, const char *name, const char *text, Err *err)
 static const Option options[] = {
     {"format", OPTION_WORD, AT(format), "F",
      "the table on standard output: md, latex (booktabs, the best of a task bold), csv or "
-     "terminal, "
-     "which leaves out what a line has no room for [on a terminal: terminal, else md]",
+     "terminal, which leaves out what a line has no room for [on a terminal: terminal, else md]",
      .words = formats},
     {"columns", OPTION_TEXT, AT(columns), "LIST",
      "these columns of the table (with --html of the page's, with --papers beside published "
-     "figures), "
-     "in this order: 'clusters,test_best_percent'; help lists them"},
+     "figures), in this order: 'clusters,test_best_percent'; help lists them"},
     {"caption", OPTION_TEXT, AT(caption), "TEXT",
      "of --format latex, which is a table environment then"},
     {"label", OPTION_TEXT, AT(label), "NAME", "the same, for \\ref: tab:clusters"},
     {"across", OPTION_FLAG, AT(across), NULL,
      "of --format latex: for a page of two columns, as wide as both (table*)"},
     {"width", OPTION_REAL, AT(width), "MM",
-     "of a plot, whose letters have 8 points then; of the page that a LaTeX table is for, which a "
-     "wider "
-     "one is warned of [86, --across 178]"},
+     "of a plot, whose letters have 8 points then; or what the page of a LaTeX table has room for: "
+     "a "
+     "wider one is told [86, --across 178]"},
     {"height", OPTION_REAL, AT(height), "MM", "of a plot"},
     {"papers", OPTION_FLAG, AT(papers), NULL,
      "published accuracies by task, and ours of each mechanism, of best and last weights, instead"},
@@ -256,11 +254,9 @@ static bool report(const Options *o, const Groups *g, Err *err) {
     if (o->html || (wants_table(o) && !o->papers)) results_table(&results, g);
     if (o->papers) papers_table(&beside, g);
     Table *own = o->papers ? &beside : &results;
-    bool ok = !wants_table(o) || write_table(o, own, err);
-    if (!lists(o))
-        ok =
-            ok && (!o->plot || plot_runs(o, g, err)) &&
-            (!o->html || (choose_columns(o, own, err) && write_page(o, g, &results, &beside, err)));
+    const bool ok =
+        (!wants_table(o) || write_table(o, own, err)) && (!o->plot || plot_runs(o, g, err)) &&
+        (!o->html || (choose_columns(o, own, err) && write_page(o, g, &results, &beside, err)));
     table_free(&results);
     table_free(&beside);
     return ok;

@@ -52,14 +52,13 @@ static int read_ids(const Reading *r, const Lines *l, Span s, Err *err) {
 
 /* A text of a line as a document; -1 and err. */
 static int add_document(Reading *r, const Lines *l, Span s, Err *err) {
-    int n = (int)s.size;
     if (s.size == 0) {
         err_set(err, EX_DATAERR, "%s: line %d: a column is empty", l->path, l->line);
         return -1;
     }
     if (r->asked->task->tokens == TOKENS_BYTES)
         return dataset_add_bytes(r->in->made, s.at, s.size, 1);
-    n = r->asked->task->words ? listops_read(l, s, r->ids, err) : read_ids(r, l, s, err);
+    const int n = r->asked->task->words ? listops_read(l, s, r->ids, err) : read_ids(r, l, s, err);
     return n < 0 ? -1 : dataset_add_document(r->in->made, r->ids, n);
 }
 

@@ -104,9 +104,15 @@ void json_schema_add(cJSON *object, const ConfigKey *keys) {
         json_schema_property(object, k->name, property(k));
 }
 
+static bool holds(const cJSON *list, const char *name) {
+    for (const cJSON *item = list->child; item; item = item->next)
+        if (!strcmp(item->valuestring, name)) return true;
+    return false;
+}
+
 void json_schema_names(cJSON *list, const ConfigKey *keys) {
     for (const ConfigKey *k = keys; k && k->name; k++)
-        cJSON_AddItemToArray(list, cJSON_CreateString(k->name));
+        if (!holds(list, k->name)) cJSON_AddItemToArray(list, cJSON_CreateString(k->name));
 }
 
 cJSON *json_schema_where(const char *key, const char *value, cJSON *schema) {

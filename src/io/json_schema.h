@@ -12,7 +12,7 @@ void json_schema_add(cJSON *object, const ConfigKey *keys);
 /* A property that is described elsewhere. Takes over `schema`. */
 void json_schema_property(cJSON *object, const char *name, cJSON *schema);
 
-/* Adds the keys' names to a list, for "propertyNames". */
+/* Adds the keys' names to a list that has each once, for "propertyNames". */
 void json_schema_names(cJSON *list, const ConfigKey *keys);
 
 /* {"if": {"properties": {KEY: {"const": VALUE}}, "required": [KEY]}, "then": schema}. Takes over

@@ -60,10 +60,10 @@ static const Script latex = {.write = text_latex,
 
 static const double point = 25.4 / 72.27; /* millimetres */
 
-static void warn_of_width(const Sheet *s, const LatexStyle *style) {
+static void warn_of_width(Sheet *s, const LatexStyle *style) {
     const double width = point * sheet_width(s);
     if (width <= style->width) return;
-    sheet_fit((Sheet *)s, style->width / point);
+    sheet_fit(s, style->width / point);
     char *left_out = sheet_titles(s, true), *keys = sheet_keys(s, false);
     const double rest = point * sheet_width(s);
     if (*left_out)
@@ -76,7 +76,7 @@ static void warn_of_width(const Sheet *s, const LatexStyle *style) {
                  "chooses among its own",
                  width, style->width,
                  style->across ? "" : "--across gives it both columns of a page, ");
-    memset(s->hidden, 0, (size_t)s->t->n * sizeof *s->hidden);
+    sheet_show_all(s);
     mem_free(left_out);
     mem_free(keys);
 }

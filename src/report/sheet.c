@@ -159,6 +159,8 @@ void sheet_fit(Sheet *s, double most) {
     for (int c; sheet_width(s) > most && (c = first_spared(s)) >= 0;) s->hidden[c] = true;
 }
 
+void sheet_show_all(Sheet *s) { memset(s->hidden, 0, (size_t)s->t->n * sizeof *s->hidden); }
+
 static char *names(const Sheet *s, bool hidden, bool keys, const char *between) {
     char *text;
     size_t size;

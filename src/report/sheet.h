@@ -40,6 +40,7 @@ char *sheet_heading(const Sheet *s, int column, int line);
 double sheet_width(const Sheet *s);
 /* Hides what may be spared until the rest is no wider than `most`, if that can be. */
 void sheet_fit(Sheet *s, double most);
+void sheet_show_all(Sheet *s);
 
 /* "epochs, hours": titles, or keys, of the columns that are hidden or not; to be freed. */
 char *sheet_titles(const Sheet *s, bool hidden);

@@ -30,8 +30,7 @@ typedef struct Collector {
 static void write_row(const Collector *c, const Batch *b, int i) {
     const int K = c->a->K;
     predict_probabilities(c->p, b->out.logits + (size_t)i * (size_t)K, K);
-    fprintf(c->csv.f, "%d,%d,%d", c->n, b->samples[i].label, b->out.predicted[i]);
-    for (int k = 0; k < K; k++) fprintf(c->csv.f, ",%.7g", c->p[k]);
+    predict_row(c->csv.f, c->n, b->samples[i].label, b->out.predicted[i], c->p, K);
     fputc('\n', c->csv.f);
 }
 

@@ -22,6 +22,13 @@ void predict_heading(FILE *f, int K) {
     for (int k = 0; k < K; k++) fprintf(f, ",p%d", k);
 }
 
+void predict_row(FILE *f, int index, int label, int predicted, const double *p, int K) {
+    fprintf(f, "%d,", index);
+    if (label >= 0) fprintf(f, "%d", label);
+    fprintf(f, ",%d", predicted);
+    for (int k = 0; k < K; k++) fprintf(f, ",%.7g", p[k]);
+}
+
 bool predict_no_classes(const Trained *t, const char *option, Err *err) {
     return err_set(err, EX_USAGE,
                    "--%s: %s was trained to guess masked tokens (train.objective=masked): it knows "
@@ -53,18 +60,19 @@ static int count_cut(const Trained *t) {
     return n;
 }
 
-static void write_row(FILE *f, const Predictions *p, const Trained *t, int i) {
-    fprintf(f, "%d,,%d", i, p->predicted[i]);
-    for (int k = 0; k < p->K; k++) fprintf(f, ",%.7g", p->p[(size_t)i * (size_t)p->K + (size_t)k]);
-    fputc(',', f);
-    text_csv(f, t->input.name[i]);
-    fputc('\n', f);
+static const double *probabilities(const Predictions *p, int i) {
+    return p->p + (size_t)i * (size_t)p->K;
 }
 
 static bool write_csv(AtomicFile *a, const Predictions *p, const Trained *t, Err *err) {
     predict_heading(a->f, p->K);
     fputs(",example\n", a->f);
-    for (int i = 0; i < p->n; i++) write_row(a->f, p, t, i);
+    for (int i = 0; i < p->n; i++) {
+        predict_row(a->f, i, -1, p->predicted[i], probabilities(p, i), p->K);
+        fputc(',', a->f);
+        text_csv(a->f, t->input.name[i]);
+        fputc('\n', a->f);
+    }
     return atomic_commit(a, err);
 }
 
@@ -98,16 +106,12 @@ void predictions_free(Predictions *p) {
 
 /* ---- printing ---- */
 
-static double of_predicted(const Predictions *p, int i) {
-    return p->p[(size_t)i * (size_t)p->K + (size_t)p->predicted[i]];
-}
-
 void predictions_print(FILE *f, const Predictions *p, const Trained *t) {
     char class[64], seconds[32], rate[32];
     fprintf(f, "probability  %-24s  example\n", "class");
     for (int i = 0; i < p->n; i++) {
         trained_class(t, p->predicted[i], class, sizeof class);
-        fprintf(f, "%9.2f %%  %-24s  ", 100 * of_predicted(p, i), class);
+        fprintf(f, "%9.2f %%  %-24s  ", 100 * probabilities(p, i)[p->predicted[i]], class);
         text_plain(f, t->input.name[i]);
         fputc('\n', f);
     }
@@ -126,8 +130,7 @@ static cJSON *prediction(const Predictions *p, const Trained *t, int i) {
     cJSON_AddStringToObject(o, "example", t->input.name[i]);
     cJSON_AddNumberToObject(o, "predicted", p->predicted[i]);
     if (names) cJSON_AddStringToObject(o, "class", names[p->predicted[i]]);
-    cJSON_AddItemToObject(o, "probabilities",
-                          cJSON_CreateDoubleArray(p->p + (size_t)i * (size_t)p->K, p->K));
+    cJSON_AddItemToObject(o, "probabilities", cJSON_CreateDoubleArray(probabilities(p, i), p->K));
     return o;
 }
 

@@ -25,9 +25,11 @@ void predictions_free(Predictions *p);
 void predictions_print(FILE *f, const Predictions *p, const Trained *t);
 void predictions_print_json(FILE *f, const Predictions *p, const Trained *t);
 
-/* For whoever writes predictions: the heading of their CSV up to the last class; the probabilities
- * of K logits; and the error of a model that knows no classes. */
+/* For whoever writes predictions: the heading of their CSV, and a row of it, up to the last class
+ * (label -1: there is none); the probabilities of K logits; and the error of a model that knows no
+ * classes. */
 void predict_heading(FILE *f, int K);
+void predict_row(FILE *f, int index, int label, int predicted, const double *p, int K);
 void predict_probabilities(double *p, const real *logits, int K);
 bool predict_no_classes(const Trained *t, const char *option, Err *err);
 
