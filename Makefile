@@ -211,13 +211,14 @@ $(PAGES): $(OUT)/%.1: $(OUT)/%
 $(OUT)/config.schema.json: $(OUT)/cast_train
 	@$< --schema >$@
 install: all $(PAGES) $(OUT)/config.schema.json ## programs, configs, manual, completion, documents under DESTDIR/PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/cast/configs $(DOCS)/docs $(DOCS)/data $(DOCS)/results $(MAN) $(BASH) $(ZSH)
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/cast/configs $(DOCS)/docs $(DOCS)/data $(DOCS)/results/weights $(MAN) $(BASH) $(ZSH)
 	install $(PROGRAMS:%=$(OUT)/%) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 configs/*.json $(SHARE)/cast/configs
 	install -m 644 README.md CHANGELOG.md CONTRIBUTING.md LICENSE CITATION.cff $(DOCS)
 	install -m 644 docs/*.md $(DOCS)/docs
 	install -m 644 data/README.md $(DOCS)/data
 	install -m 644 results/*.md results/*.svg results/*.png $(DOCS)/results
+	install -m 644 results/weights/* $(DOCS)/results/weights
 	install -m 644 $(PAGES) $(MAN)
 	install -m 644 $(OUT)/config.schema.json $(SHARE)/cast
 	install -m 644 scripts/completion.zsh $(ZSH)/_cast

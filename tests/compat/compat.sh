@@ -76,7 +76,7 @@ opens() { # opens TASK
     [ ! -e exported.safetensors ] || place=exported.safetensors check "$1: its exported weights do too" evaluates best
     check "$1: and with exact attention" evaluates full model.attention.type=full
     figure=$(awk '$1 == "best" { printf "%.2f", 100 * $2 }' evaluations)
-    expect 0 "^\| $1 +\| +1 of 1 .* $figure " "$1: its metrics are read" "$bin/cast_report" whole
+    expect 0 "^\| whole +\| $1 +\| +1 of 1 .* $figure " "$1: its metrics are read" "$bin/cast_report" whole
     said=$(awk -F, '$1 == 3 { print "label " $2 ".*predicted " $3 }' best.csv)
     expect 0 "^example 3 of test: $said" "$1: its clusters are drawn" "$bin/cast_viz" whole --index 3 --out pictures
     goes_on "$1"
