@@ -35,7 +35,7 @@ typedef struct AttnLinear {
 } AttnLinear;
 
 /* What a call works in: `saved` is the same memory in forward and backward; `scratch` is the
- * call's; `job` of each thread that runs jobs. */
+ * call's; `job` of a thread that runs jobs. */
 typedef struct AttnMemory {
     Arena saved, scratch, job;
 } AttnMemory;
@@ -73,6 +73,8 @@ typedef struct AttnCall {
     real *dw;
     const size_t *own;
     AttnMemory memory; /* as `needs` measured */
+    const Arena *jobs; /* `job` of each thread, to share jobs with others from inside a lane; NULL:
+                          all are done in place, in memory.job */
     AttnTrace *trace;
     AttnMeter *meter; /* NULL: not wanted */
 } AttnCall;

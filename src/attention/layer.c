@@ -2,14 +2,35 @@
 
 #include <string.h>
 
+#include "core/lanes.h"
 #include "core/log.h"
 #include "ops/attend.h"
 #include "ops/linear.h"
 #include "ops/rope.h"
 #include "ops/vec.h"
 
-/* In place, one after the other. */
+typedef struct Each {
+    AttnJob *job, *finish;
+    const void *ctx;
+    const Arena *jobs;
+} Each;
+
+static void shared_job(const void *ctx, int i, int thread) {
+    const Each *e = ctx;
+    e->job(e->ctx, i, e->jobs[thread]);
+}
+
+static void shared_finish(const void *ctx, int i, int thread) {
+    const Each *e = ctx;
+    e->finish(e->ctx, i, e->jobs[thread]);
+}
+
 void attn_each(const AttnCall *c, int jobs, AttnJob *job, AttnJob *finish, const void *ctx) {
+    if (c->jobs) {
+        lanes_share(jobs, shared_job, finish ? shared_finish : NULL,
+                    &(Each){job, finish, ctx, c->jobs});
+        return;
+    }
     for (int i = 0; i < jobs; i++) {
         job(ctx, i, c->memory.job);
         if (finish) finish(ctx, i, c->memory.job);
@@ -99,16 +120,31 @@ void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n)
     run_jobs(c, attn_tiles(n), forward_tile, &p);
 }
 
-void attn_turn(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n) {
-    const Rope rope = {c->rope, NULL};
+typedef struct Turn {
+    real *const *rows; /* by AttnProjection: q and k, where they are */
+    const real *table;
+    const AttnShape *s;
+    int n;
+    void (*turn)(const Rope *rope, real *x, const int *rows, int n, int h, int e);
+} Turn;
+
+static void turn_tile(const void *ctx, int tile, Arena scratch) {
+    const Turn *t = ctx;
+    const int r0 = tile * ATTN_TILE, n = attn_tile_rows(t->n, tile), d = t->s->d;
+    const Rope rope = {t->table + rope_reals(r0, t->s->e), NULL};
     for (int i = ATTN_Q; i <= ATTN_K; i++)
-        if (rows->qkv[i]) rope_turn(&rope, rows->qkv[i], NULL, n, s->h, s->e);
+        if (t->rows[i])
+            t->turn(&rope, t->rows[i] + (size_t)r0 * (size_t)d, NULL, n, t->s->h, t->s->e);
+}
+
+void attn_turn(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n) {
+    const Turn t = {rows->qkv, c->rope, s, n, rope_turn};
+    if (c->rope) attn_each(c, attn_tiles(n), turn_tile, NULL, &t);
 }
 
 void attn_turn_back(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n) {
-    const Rope rope = {c->rope, NULL};
-    for (int i = ATTN_Q; i <= ATTN_K; i++)
-        if (rows->dqkv[i]) rope_turn_back(&rope, rows->dqkv[i], NULL, n, s->h, s->e);
+    const Turn t = {rows->dqkv, c->rope, s, n, rope_turn_back};
+    if (c->rope) attn_each(c, attn_tiles(n), turn_tile, NULL, &t);
 }
 
 void attn_output(const AttnCall *c, const AttnRows *rows, real *y, const int *list, int n) {

@@ -11,7 +11,7 @@ typedef void AttnJob(const void *ctx, int job, Arena scratch);
  * the same places, that is `finish` (NULL: none): it gets what its job left in scratch, and comes
  * in ascending order, one at a time, so that sums do not depend on who ran what. A job reads
  * nothing that another of the same call writes, and calls nothing below here, which has the same
- * scratch. */
+ * scratch. Threads without a document take part (core/lanes.h). */
 void attn_each(const AttnCall *c, int jobs, AttnJob *job, AttnJob *finish, const void *ctx);
 
 /* Tokens in jobs of at most ATTN_TILE: how many jobs, and how many tokens job i has. */

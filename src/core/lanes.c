@@ -20,6 +20,18 @@
 
 static int team = 1;
 
+/* What a thread offers of its lane's work. Others join while it is open, and it does not change
+ * before they have left. */
+typedef struct Offer {
+    PartJob *job, *finish;
+    const void *ctx;
+    _Atomic int parts, next, done; /* all; the next that nobody has begun; how many are through */
+    _Atomic int helpers;
+    _Atomic bool open;
+    char apart[64]; /* threads look at others' all the time */
+} Offer;
+static Offer *offers; /* (team) */
+
 static int positive_env(const char *name) {
     const char *s = getenv(name);
     char *end;
@@ -80,6 +92,8 @@ static int default_threads(void) {
 
 int lanes_open(int threads) {
     team = threads > 0 ? threads : default_threads();
+    mem_free(offers);
+    offers = mem_alloc((size_t)team, sizeof *offers);
     omp_set_dynamic(0);
     omp_set_num_threads(1);
     return team;
@@ -175,21 +189,94 @@ bool lanes_start(Err *err) {
 
 /* ---- running ---- */
 
-void lanes_run(int lanes, LaneJob *job, void *ctx) {
-    int next = 0, threads = lanes < team ? lanes : team;
-    if (threads <= 1) {
+static inline void spin_hint(void) {
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#endif
+}
+
+/* For a thread with nothing to do: it looks again soon, and lets others have the processor when it
+ * has waited for longer than a short part takes. */
+static void wait_a_little(int *turns) {
+    if (++*turns > 1000)
+        sched_yield();
+    else
+        spin_hint();
+}
+
+/* Takes parts until none is left. Whoever waits for his turn to finish waits for earlier parts,
+ * which others are at. */
+static void work_on(Offer *o, int thread) {
+    int part;
+    while ((part = o->next++) < o->parts) {
+        int turns = 0;
+        o->job(o->ctx, part, thread);
+        while (o->finish && o->done < part) wait_a_little(&turns);
+        if (o->finish) o->finish(o->ctx, part, thread);
+        o->done++;
+    }
+}
+
+/* Whether there was an offer. */
+static bool help(int thread) {
+    for (int i = 1; i < team; i++) {
+        Offer *o = &offers[(thread + i) % team];
+        if (!o->open || o->next >= o->parts) continue;
+        o->helpers++;
+        const bool open = o->open; /* still: from here on its owner waits for us */
+        if (open) work_on(o, thread);
+        o->helpers--;
+        if (open) return true;
+    }
+    return false;
+}
+
+void lanes_share(int parts, PartJob *job, PartJob *finish, const void *ctx) {
+    const int thread = omp_get_thread_num();
+    if (parts < 2 || omp_get_num_threads() < 2) {
+        for (int part = 0; part < parts; part++) {
+            job(ctx, part, thread);
+            if (finish) finish(ctx, part, thread);
+        }
+        return;
+    }
+    Offer *o = &offers[thread];
+    int turns = 0;
+    o->job = job, o->finish = finish, o->ctx = ctx, o->parts = parts;
+    o->next = o->done = 0;
+    o->open = true;
+    work_on(o, thread);
+    o->open = false;
+    while (o->helpers > 0) wait_a_little(&turns); /* who is at a part is in the offer */
+}
+
+static void run(int lanes, LaneJob *job, void *ctx, int threads) {
+    _Atomic int next = 0, done = 0;
+    if (lanes < 1 || threads <= 1) {
         for (int lane = 0; lane < lanes; lane++) job(ctx, lane, 0);
         return;
     }
 #pragma omp parallel num_threads(threads)
-    for (;;) {
-        int lane;
-#pragma omp atomic capture
-        lane = next++;
-        if (lane >= lanes) break;
-        job(ctx, lane, omp_get_thread_num());
+    {
+        const int thread = omp_get_thread_num();
+        int lane, turns = 0;
+        while ((lane = next++) < lanes) {
+            job(ctx, lane, thread);
+            done++;
+        }
+        while (done < lanes)
+            if (help(thread))
+                turns = 0;
+            else
+                wait_a_little(&turns);
     }
 }
+
+void lanes_run(int lanes, LaneJob *job, void *ctx) {
+    run(lanes, job, ctx, lanes < team ? lanes : team);
+}
+
+void lanes_run_sharing(int lanes, LaneJob *job, void *ctx) { run(lanes, job, ctx, team); }
 
 /* A tree of n leaves has fewer than 2 n + 32 nodes, an odd last node of a level counted again
  * above. */
@@ -275,7 +362,7 @@ void lanes_sum(LanePool *p, int lanes, LaneSumJob *job, void *ctx, real *total, 
     for (int i = lanes - 1; i >= 0; i--) p->free_list[p->nfree++] = i; /* low buffers first */
     for (int i = 0; i < tree_nodes(lanes); i++) p->slot[i] = -1;
     SumRun run = {p, job, ctx, total, from, to, lanes};
-    lanes_run(lanes, sum_lane, &run);
+    lanes_run_sharing(lanes, sum_lane, &run);
 }
 
 /* ---- a job aside ---- */

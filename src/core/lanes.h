@@ -1,8 +1,9 @@
 /* All threads of the program live behind this file.
  *
  * Work is dealt to lanes, and threads take lanes in order; a lane is computed by one thread from
- * start to end. What a lane computes never depends on the number of threads, so neither do the bits
- * of the result. */
+ * start to end, with the help of threads that have none left where it shares out parts of its work.
+ * What a lane computes never depends on the number of threads, so neither do the bits of the
+ * result. */
 #ifndef CORE_LANES_H
 #define CORE_LANES_H
 
@@ -22,6 +23,17 @@ bool lanes_start(Err *err);
 typedef void LaneJob(void *ctx, int lane, int thread);
 void lanes_run(int lanes, LaneJob *job, void *ctx);
 
+/* The same on all threads, few as the lanes may be: who has none left helps, see lanes_share. */
+void lanes_run_sharing(int lanes, LaneJob *job, void *ctx);
+
+/* From inside a lane: job(ctx, part, thread) for part = 0..parts-1, in any order and at once, on
+ * this thread and on those that help. What parts write is disjoint, and no part shares out parts of
+ * its own. `finish` (NULL: none) comes for each part after its job, on the same
+ * thread, in ascending order and one at a time: sums in it do not depend on who ran what. Returns
+ * when all is done. */
+typedef void PartJob(const void *ctx, int part, int thread);
+void lanes_share(int parts, PartJob *job, PartJob *finish, const void *ctx);
+
 /* Gradients: every lane adds into a buffer of its own, and buffers are summed pairwise in a tree
  * fixed by the number of lanes alone, each pair as soon as both are done. */
 typedef struct LanePool {
@@ -33,8 +45,8 @@ typedef struct LanePool {
 } LanePool;
 void lanepool_layout(LanePool *p, Arena *a, int lanes, size_t reals);
 
-/* Runs job for every lane with a buffer whose elements from..to-1 are 0 at the start; afterwards
- * adds the sum over lanes of these elements to total[from..to-1]. */
+/* Runs job for every lane, sharing, with a buffer whose elements from..to-1 are 0 at the start;
+ * afterwards adds the sum over lanes of these elements to total[from..to-1]. */
 typedef void LaneSumJob(void *ctx, int lane, int thread, real *sum);
 void lanes_sum(LanePool *p, int lanes, LaneSumJob *job, void *ctx, real *total, size_t from,
                size_t to);

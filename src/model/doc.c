@@ -1,6 +1,7 @@
 #include "model/doc.h"
 
 #include "attention/layer.h"
+#include "ops/dropout.h"
 
 /* Of a whole batch's activations, which batch norm has in memory, embeddings are a twelfth, and
  * their tables are small. */
@@ -32,4 +33,15 @@ void doc_layout(Doc *doc, Arena *a, const Model *m, int N) {
     doc->grad = arena_reals(a, n * d);
     doc->z = arena_reals(a, d);
     doc->dz = arena_reals(a, d);
+}
+
+bool doc_drops(const Pass *p, DropoutPlace place) {
+    return p->drops && model_dropout(p->m, place) > 0;
+}
+
+void doc_drop(const Pass *p, const Doc *doc, DropoutPlace place, int layer, real *x, int r0, int n,
+              int d) {
+    if (!doc_drops(p, place)) return;
+    RngKey key = rng_subkey(rng_subkey(doc->key, (uint64_t)place), (uint64_t)layer);
+    dropout_apply(x, key, model_dropout(p->m, place), (int64_t)r0 * d, (int64_t)n * d);
 }

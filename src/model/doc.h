@@ -45,4 +45,10 @@ void doc_layout(Doc *doc, Arena *a, const Model *m, int N);
 /* Whether documents keep their embedding, or a thread makes it again for each segment. */
 bool doc_keeps_embedding(const Model *m);
 
+/* Whether there is dropout at a place in this pass; and if so, of rows r0..r0+n-1 of width d of the
+ * document, the same wherever they are computed. */
+bool doc_drops(const Pass *p, DropoutPlace place);
+void doc_drop(const Pass *p, const Doc *doc, DropoutPlace place, int layer, real *x, int r0, int n,
+              int d);
+
 #endif

@@ -1,19 +1,12 @@
 /* The encoder on one document: segments forward and backward (model/model.h says where it is cut).
- * A document runs on one thread, in memory of its own, rows in tiles that stay in cache. */
+ * A document has memory of its own; it belongs to one thread, and others take parts of its work
+ * (core/lanes.h). */
 #ifndef MODEL_ENCODER_H
 #define MODEL_ENCODER_H
 
-#include "model/doc.h"
+#include "model/tiles.h"
 
-/* A thread's scratch. */
-typedef struct EncoderScratch {
-    real *x, *dx;    /* (N,d) a sublayer's input, and its gradient */
-    real *convolved; /* (N,d) what attention reads, with a convolution before it */
-    real *dy;        /* (N,d) the gradient of attention's output, where dropout changes it */
-    real *embedding; /* (N,d) of documents that do not keep theirs */
-    real *wide[2], *narrow[2]; /* tiles: of the widest layer, of width d */
-    Arena attn, job;           /* the mechanism's, and its jobs' */
-} EncoderScratch;
+/* All but tiles and jobs, which are of all threads and their owner's to lay out. */
 void encoder_layout(EncoderScratch *t, Arena *a, const Model *m);
 
 /* What a segment computes, besides its norm. */

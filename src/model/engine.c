@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/layer.h"
 #include "model/normalize.h"
 #include "ops/norm.h"
 #include "ops/xent.h"
@@ -30,10 +31,25 @@ static void layout_documents(Engine *e, Arena *a) {
     e->docs_memory = (Arena){memory, 0, samples * bytes};
 }
 
+static void layout_parts(Engine *e, Arena *a) {
+    const Model *m = e->m;
+    const size_t threads = (size_t)lanes_threads();
+    const size_t job = attn_memory(m->mech, m->attn, m->max_tokens).job.used;
+    e->tiles = arena_take(a, threads, sizeof *e->tiles);
+    e->jobs = arena_take(a, threads, sizeof *e->jobs);
+    for (size_t i = 0; i < threads; i++) {
+        TileScratch tile;
+        tiles_layout(&tile, a, m);
+        const Arena part = arena_part(a, job);
+        if (a->base) e->tiles[i] = tile, e->jobs[i] = part;
+    }
+}
+
 static void layout_workers(Engine *e, Arena *a) {
+    layout_parts(e, a);
     e->workers = arena_take(a, (size_t)lanes_threads(), sizeof *e->workers);
     for (int i = 0; i < lanes_threads(); i++) {
-        Worker k = {0};
+        Worker k = {.encoder = {.tiles = e->tiles, .jobs = e->jobs}};
         encoder_layout(&k.encoder, a, e->m);
         head_layout(&k.head, a, e->m);
         if (e->m->task.masked > 0) lm_layout(&k.lm, a, e->m);
@@ -312,7 +328,7 @@ static void normalise_batch(Run *r, int B, double population) {
     s->population = population;
     s->dg = e->batch_grads + at->g;
     s->db = e->batch_grads + at->b;
-    lanes_run(B, forward_sample, r);
+    lanes_run_sharing(B, forward_sample, r);
     for (int j = 0; j < e->m->conf.d; j++) {
         const int docs = B * e->m->task.per_example;
         const double squares = gather_moments(e, docs, j, population, &s->mean[j]);
@@ -391,7 +407,7 @@ void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out
     REQUIRE(B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
     Run r = evaluation(e, samples, out, traces);
     sort_samples(e, samples, B);
-    lanes_run(B, evaluate_sample, &r);
+    lanes_run_sharing(B, evaluate_sample, &r);
 }
 
 typedef struct Walk {
@@ -419,7 +435,7 @@ static void walk_sample(void *ctx, int lane, int thread) {
 void engine_walk(Engine *e, const Sample *s, EngineLook *look, void *ctx) {
     const Run r = evaluation(e, s, NULL, NULL);
     Walk w = {&r, look, ctx};
-    lanes_run(1, walk_sample, &w);
+    lanes_run_sharing(1, walk_sample, &w);
 }
 
 void engine_begin_update(Engine *e) {

@@ -47,6 +47,8 @@ typedef struct Engine {
     Arena memory;
     LanePool pool;
     Worker *workers; /* (threads) */
+    TileScratch *tiles;
+    Arena *jobs; /* (threads) what a thread works in when it takes a part of a document's work */
     const real *w;
     real *wt;
     Fold fold;

@@ -26,20 +26,21 @@ void conv_add(real *y, const real *x, const real *wt, int taps, int sign, int n0
         filter_row(y + (size_t)i * (size_t)d, x, wt, i, sign, taps, N, d);
 }
 
-static void with_identity(real *y, const real *x, const real *wt, int taps, int sign, int N,
-                          int d) {
-    for (int n = 0; n < N; n++) {
-        vec_copy(y + (size_t)n * (size_t)d, x + (size_t)n * (size_t)d, d);
-        conv_add(y, x, wt, taps, sign, n, 1, N, d);
+static void with_identity(real *y, const real *x, const real *wt, int taps, int sign, int n0, int n,
+                          int N, int d) {
+    for (int i = n0; i < n0 + n; i++) {
+        vec_copy(y + (size_t)i * (size_t)d, x + (size_t)i * (size_t)d, d);
+        conv_add(y, x, wt, taps, sign, i, 1, N, d);
     }
 }
 
-void conv_forward(real *y, const real *x, const real *wt, int taps, int N, int d) {
-    with_identity(y, x, wt, taps, 1, N, d);
+void conv_forward(real *y, const real *x, const real *wt, int taps, int n0, int n, int N, int d) {
+    with_identity(y, x, wt, taps, 1, n0, n, N, d);
 }
 
-void conv_backward_input(real *dx, const real *dy, const real *wt, int taps, int N, int d) {
-    with_identity(dx, dy, wt, taps, -1, N, d);
+void conv_backward_input(real *dx, const real *dy, const real *wt, int taps, int n0, int n, int N,
+                         int d) {
+    with_identity(dx, dy, wt, taps, -1, n0, n, N, d);
 }
 
 /* Rows are summed in runs, and runs in order: a single sum over a long document would lose digits.
@@ -60,14 +61,14 @@ static inline void add_dots(real *dw, const real *dy, const real *x, int rows, i
     for (int j = 0; j < left; j++) dw[j * taps] += sum[j];
 }
 
-void conv_backward_weight(real *dw, const real *dy, const real *x, int taps, int N, int d) {
-    for (int t = 0; t < taps; t++) {
-        const int shift = t - taps / 2, end = to_row(shift, N);
-        for (int n = from_row(shift), rows; (rows = end - n < RUN ? end - n : RUN) > 0; n += RUN) {
-            const real *from = dy + (size_t)n * (size_t)d,
-                       *at = x + (size_t)(n + shift) * (size_t)d;
-            EACH_VEC(i, left, d,
-                     add_dots(dw + i * taps + t, from + i, at + i, rows, taps, d, left));
-        }
+void conv_backward_tap(real *dw, const real *dy, const real *x, int tap, int taps, int N, int d) {
+    const int shift = tap - taps / 2, end = to_row(shift, N);
+    for (int n = from_row(shift), rows; (rows = end - n < RUN ? end - n : RUN) > 0; n += RUN) {
+        const real *from = dy + (size_t)n * (size_t)d, *at = x + (size_t)(n + shift) * (size_t)d;
+        EACH_VEC(i, left, d, add_dots(dw + i * taps + tap, from + i, at + i, rows, taps, d, left));
     }
+}
+
+void conv_backward_weight(real *dw, const real *dy, const real *x, int taps, int N, int d) {
+    for (int t = 0; t < taps; t++) conv_backward_tap(dw, dy, x, t, taps, N, d);
 }

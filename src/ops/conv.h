@@ -6,18 +6,21 @@
 
 #include "core/real.h"
 
-/* y (N,d) is written; x (N,d); wt (taps,d), transposed; taps is odd. */
-void conv_forward(real *y, const real *x, const real *wt, int taps, int N, int d);
+/* y and x (N,d); of y rows n0 to n0 + n - 1 are written; wt (taps,d), transposed; taps is odd. */
+void conv_forward(real *y, const real *x, const real *wt, int taps, int n0, int n, int N, int d);
 
-/* Without the identity, of rows n0 to n0 + n - 1 alone: y_n += sum_t w[:,t] x_(n + sign (t -
+/* Without the identity, of the same rows: y_n += sum_t w[:,t] x_(n + sign (t -
  * half)), half = (taps - 1) / 2. With sign -1 that is the gradient of x from that of y. */
 void conv_add(real *y, const real *x, const real *wt, int taps, int sign, int n0, int n, int N,
               int d);
 
-/* dx (N,d) is written. */
-void conv_backward_input(real *dx, const real *dy, const real *wt, int taps, int N, int d);
+/* dx and dy (N,d); of dx rows n0 to n0 + n - 1 are written. */
+void conv_backward_input(real *dx, const real *dy, const real *wt, int taps, int n0, int n, int N,
+                         int d);
 
-/* Adds to dw (d,taps): dw[j,t] += sum_n dy[n,j] x[n + t - (taps - 1) / 2, j]. */
+/* Adds to one tap of dw (d,taps), and to all of them: dw[j,t] += sum_n dy[n,j] x[n + t - (taps - 1)
+ * / 2, j]. */
+void conv_backward_tap(real *dw, const real *dy, const real *x, int tap, int taps, int N, int d);
 void conv_backward_weight(real *dw, const real *dy, const real *x, int taps, int N, int d);
 
 #endif

@@ -92,8 +92,9 @@ static const ConfigKey train_keys[] = {
      "a run's directory, a checkpoint or other safetensors that weights are taken from, by name, "
      "when the run begins; empty: none"},
     {"lanes", KEY_INT, AT(lanes), "32", 1, 4096, NULL,
-     "gradient sums a batch is dealt to; part of what fixes the bits, and the most threads that "
-     "train"},
+     "gradient sums a batch is dealt to; part of what fixes the bits; threads beyond them help "
+     "with "
+     "long documents"},
     {"nan", KEY_CHOICE, AT(nan), "\"stop\"", 0, 0, NULL,
      "an update that is not finite: the run stops; skips it, 100 times in a row at most; or goes "
      "back to its last validation, at half the learning rate, 3 times at most",

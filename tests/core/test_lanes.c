@@ -1,8 +1,10 @@
 #define _GNU_SOURCE /* pthread_setattr_default_np */
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +14,7 @@
 #include <cmocka.h>
 
 #include "core/lanes.h"
+#include "core/log.h"
 #include "core/peak.h"
 #include "core/stack.h"
 #include "draws.h"
@@ -117,6 +120,99 @@ static void peak_is_of_processors(void **state) {
     const int before = text_count("/proc/self/task");
     assert_true(peak_gflops(MANY) > 0);
     assert_in_range(text_count("/proc/self/task"), 1, before + lanes_processors());
+}
+
+/* ---- lanes_share ---- */
+
+enum { MOST_PARTS = 60, MOST_TEAM = 8, ROUNDS = 20 };
+
+/* A lane's parts, each at most once at a time on a thread, whose scratch it has until its finish.
+ */
+typedef struct Parts {
+    struct Lanes *all;
+    int jobs[MOST_PARTS], finished;
+    bool finishes;
+} Parts;
+
+typedef struct Lanes {
+    Parts lane[MOST_LANES];
+    _Atomic bool busy[MOST_TEAM];
+    int scratch[MOST_TEAM];
+    int parts;
+    _Atomic int wrong;
+} Lanes;
+
+static void do_part(const void *ctx, int part, int thread) {
+    Parts *p = (Parts *)ctx;
+    Lanes *all = p->all;
+    if (thread < 0 || thread >= MOST_TEAM || atomic_exchange(&all->busy[thread], true)) {
+        all->wrong++;
+        return;
+    }
+    p->jobs[part]++;
+    all->scratch[thread] = part;
+    if (!p->finishes) all->busy[thread] = false;
+}
+
+static void finish_part(const void *ctx, int part, int thread) {
+    Parts *p = (Parts *)ctx;
+    if (part != p->finished || p->all->scratch[thread] != part) p->all->wrong++;
+    p->finished = part + 1;
+    p->all->busy[thread] = false;
+}
+
+static void share_lane(void *ctx, int lane, int thread) {
+    Lanes *all = ctx;
+    Parts *p = &all->lane[lane];
+    (void)thread;
+    for (int round = 0; round < ROUNDS; round++) {
+        p->finishes = round % 2, p->finished = 0;
+        lanes_share(all->parts, do_part, p->finishes ? finish_part : NULL, p);
+        for (int i = 0; i < MOST_PARTS; i++)
+            if (p->jobs[i] != (i < all->parts ? round + 1 : 0)) all->wrong++;
+        if (p->finishes && p->finished != all->parts) all->wrong++;
+    }
+}
+
+static void every_part_once(void **state) {
+    static const int lanes[] = {1, 2, 5, MOST_LANES}, parts[] = {0, 1, 2, 3, MOST_PARTS};
+    (void)state;
+    for (int i = 0; i < TEAMS * 4 * 5; i++) {
+        Lanes all = {.parts = parts[i % 5]};
+        for (int l = 0; l < MOST_LANES; l++) all.lane[l].all = &all;
+        lanes_open(teams[i / 20]);
+        lanes_run_sharing(lanes[i / 5 % 4], share_lane, &all);
+        assert_int_equal(all.wrong, 0);
+    }
+}
+
+/* One of two parts waits for the other to begin, but not for ever. */
+typedef struct Pair {
+    _Atomic bool begun[2], together;
+} Pair;
+
+static void meet_part(const void *ctx, int part, int thread) {
+    Pair *p = (Pair *)ctx;
+    const double until = clock_seconds() + 60;
+    (void)thread;
+    p->begun[part] = true;
+    while (!p->begun[!part] && clock_seconds() < until) sched_yield();
+    p->together = p->begun[!part];
+}
+
+static void share_pair(void *ctx, int lane, int thread) {
+    (void)lane, (void)thread;
+    lanes_share(2, meet_part, NULL, ctx);
+}
+
+static void free_threads_help(void **state) {
+    (void)state;
+    for (int threads = 2; threads <= 3; threads++) {
+        Pair p = {{false, false}, false};
+        lanes_open(threads);
+        lanes_run_sharing(1, share_pair, &p);
+        assert_true(p.together);
+    }
 }
 
 /* ---- lanes_sum ---- */
@@ -231,10 +327,16 @@ static void a_job_aside(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peak_is_of_processors),         cmocka_unit_test(every_lane_once),
-        cmocka_unit_test(environment_sets_threads),      cmocka_unit_test(small_stacks_are_refused),
-        cmocka_unit_test(small_stacks_are_raised),       cmocka_unit_test(sums_are_exact),
-        cmocka_unit_test(bits_do_not_depend_on_threads), cmocka_unit_test(a_job_aside),
+        cmocka_unit_test(peak_is_of_processors),
+        cmocka_unit_test(every_lane_once),
+        cmocka_unit_test(environment_sets_threads),
+        cmocka_unit_test(small_stacks_are_refused),
+        cmocka_unit_test(small_stacks_are_raised),
+        cmocka_unit_test(sums_are_exact),
+        cmocka_unit_test(bits_do_not_depend_on_threads),
+        cmocka_unit_test(a_job_aside),
+        cmocka_unit_test(every_part_once),
+        cmocka_unit_test(free_threads_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

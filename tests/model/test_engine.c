@@ -98,6 +98,9 @@ static void bits_do_not_depend_on_threads(void **state) {
         same_bits(c);
         c.B = 1;
         same_bits(c);
+        c = ragged; /* parts of a document, which threads without one take */
+        c.B = 3, c.max_length = 700, c.conv = 3, c.positions = "rope", c.d = 8;
+        same_bits(c);
         c = ragged;
         for (int k = 0; attn_table[k]; k++) {
             char attention[MECH_TEXT];

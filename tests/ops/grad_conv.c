@@ -21,13 +21,13 @@ typedef struct Conv {
 static void forward(void *ctx) {
     Conv *o = ctx;
     transpose(o->wt, o->d, o->w->x, o->taps, o->d, o->taps);
-    conv_forward(o->y->x, o->x->x, o->wt, o->taps, o->N, o->d);
+    conv_forward(o->y->x, o->x->x, o->wt, o->taps, 0, o->N, o->N, o->d);
 }
 
 static void backward(void *ctx) {
     Conv *o = ctx;
     conv_backward_weight(o->w->dx, o->y->dx, o->x->x, o->taps, o->N, o->d);
-    conv_backward_input(o->dx, o->y->dx, o->wt, o->taps, o->N, o->d);
+    conv_backward_input(o->dx, o->y->dx, o->wt, o->taps, 0, o->N, o->N, o->d);
     for (int i = 0; i < o->N * o->d; i++) o->x->dx[i] += o->dx[i];
 }
 

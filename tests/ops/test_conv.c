@@ -27,23 +27,27 @@ static real *drawn(Draws *d, int n) {
     return x;
 }
 
-/* Rows n0.. of y, which held x, are those of the whole to the bit; of what held y0 they are y0 and
- * the whole without the identity; others are not touched. */
+/* Rows n0.. are those of the whole to the bit, in a tile of their own and added to x; added to y0
+ * they are y0 and the whole without the identity; others are not touched. */
 static void check(int N, int d, int taps, int sign, int n0, int n) {
     Draws draws = draws_open("convolution", (uint64_t)(N * 1000 + taps * 10 + d));
     const size_t bytes = (size_t)(N * d) * sizeof(real);
     real *x = drawn(&draws, N * d), *wt = drawn(&draws, taps * d), *whole = reals(N * d);
     real *y0 = drawn(&draws, N * d), *y = memcpy(reals(N * d), y0, bytes),
          *on_x = memcpy(reals(N * d), x, bytes);
-    if (sign > 0)
-        conv_forward(whole, x, wt, taps, N, d);
-    else
-        conv_backward_input(whole, x, wt, taps, N, d);
+    void (*const convolve)(real *, const real *, const real *, int, int, int, int, int) =
+        sign > 0 ? conv_forward : conv_backward_input;
+    convolve(whole, x, wt, taps, 0, N, N, d);
+    real *tile = memcpy(reals(N * d), y0, bytes);
+    convolve(tile, x, wt, taps, n0, n, N, d);
     conv_add(y, x, wt, taps, sign, n0, n, N, d);
     conv_add(on_x, x, wt, taps, sign, n0, n, N, d);
     for (int i = 0; i < N * d; i++) {
         const bool in = i / d >= n0 && i / d < n0 + n;
         const double add = (double)whole[i] - (double)x[i], expected = (double)y0[i] + add;
+        if (tile[i] != (in ? whole[i] : y0[i]))
+            fail_msg("(%d,%d), %d taps, sign %d: column %d of row %d of a tile", N, d, taps, sign,
+                     i % d, i / d);
         if (in ? on_x[i] != whole[i] || !(fabs((double)y[i] - expected) < BAR * (1 + fabs(add)))
                : on_x[i] != x[i] || y[i] != y0[i])
             fail_msg("(%d,%d), %d taps, sign %d, %d rows from %d: column %d of row %d is %g from "
@@ -51,7 +55,7 @@ static void check(int N, int d, int taps, int sign, int n0, int n) {
                      N, d, taps, sign, n, n0, i % d, i / d, (double)y[i], (double)y0[i],
                      in ? expected : (double)y0[i]);
     }
-    free(x), free(wt), free(whole), free(y0), free(y), free(on_x);
+    free(x), free(wt), free(whole), free(y0), free(y), free(on_x), free(tile);
 }
 
 /* Of documents shorter than the taps, and of every part of one: none, one row, both ends. */
