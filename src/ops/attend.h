@@ -91,7 +91,8 @@ void attend_turn_back(const AttendPack *p, bool keys);
  * NULL: not wanted). */
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv);
 
-/* A job may have any run of queries that begins at a multiple of this. */
+/* A job may have any run of queries that begins at a multiple of this. Another run gives the same
+ * bits, unless blocks of the band reach over its border: products then have other shapes. */
 enum { ATTEND_ROWS = 64 };
 
 /* One head, queries r0 to r0 + n - 1, r0 a multiple of ATTEND_ROWS: writes their columns of o, and

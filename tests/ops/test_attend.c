@@ -99,16 +99,23 @@ static void compare(const Case *c, int what, const char *how) {
         fail_msg("%s, %s: %s is off by %.2g of %.2g", describe(c), how, names[what], worst, most);
 }
 
-/* Jobs give the same bits; Laplace leaves lse as it was. */
+/* Whether jobs cut no block of the band in two. */
+static bool jobs_are_whole(const Case *c) {
+    return c->band.block < 2 || ATTEND_ROWS % c->band.block == 0 || c->n <= ATTEND_ROWS;
+}
+
+/* Jobs give the same bits, if so; Laplace leaves lse as it was. */
 static void check_jobs(const Case *c) {
     const size_t rows = (size_t)(c->h * c->n);
     real *o = reals(attend_padded(c->n) * (size_t)(c->h * c->e)), *lse = reals(rows);
     if (c->fn == ATTN_LAPLACE && memcmp(lse, c->lse, rows * sizeof *lse) != 0)
         fail_msg("%s: lse was written", describe(c));
     forward(c, ATTEND_ROWS, o, lse);
-    if (memcmp(o, c->got[O], c->size[O] * sizeof *o) != 0 ||
-        memcmp(lse, c->lse, rows * sizeof *lse) != 0)
+    if (jobs_are_whole(c) && (memcmp(o, c->got[O], c->size[O] * sizeof *o) != 0 ||
+                              memcmp(lse, c->lse, rows * sizeof *lse) != 0))
         fail_msg("%s: jobs differ from one call", describe(c));
+    memcpy(c->got[O], o, c->size[O] * sizeof *o);
+    compare(c, O, "in jobs");
     free(o), free(lse);
 }
 
