@@ -286,6 +286,15 @@ static void print_panel(FILE *f, const Scaling *s, int column, const char *title
     fputc('\n', f);
 }
 
+/* Long ones have no room as they are: 16K. */
+static void print_length(FILE *f, double tokens, bool more) {
+    if (more) fputs(", ", f);
+    if (tokens >= 1024 && fmod(tokens, 1024) == 0)
+        fprintf(f, "'%.10gK' %.10g", tokens / 1024, tokens);
+    else
+        fprintf(f, "%.10g", tokens);
+}
+
 /* Both axes logarithmic: a power of the length is a straight line. */
 void scaling_plot(Plot *p, PlotSize size, const Scaling *s) {
     bool memory = false;
@@ -300,8 +309,7 @@ void scaling_plot(Plot *p, PlotSize size, const Scaling *s) {
     print_data(p->f, s);
     fprintf(p->f, "set logscale xy\nset xlabel 'tokens'\nset xrange [%g:%g]\nset xtics (",
             least / 1.2, most * 1.2);
-    for (int i = 0; i < s->n; i++)
-        fprintf(p->f, "%s%.10g", i ? ", " : "", s->row[i].value[SCALING_TOKENS]);
+    for (int i = 0; i < s->n; i++) print_length(p->f, s->row[i].value[SCALING_TOKENS], i > 0);
     fputs(")\n", p->f);
     print_panel(p->f, s, 2, "samples a second");
     if (memory) print_panel(p->f, s, 3, "peak memory, MB");
