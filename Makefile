@@ -1,5 +1,5 @@
 # CAST: training on Long Range Arena. `make help` prints the lines marked with #? and ##.
-#? make [target] [MODE=release|debug|asan|tsan|double] [CC=gcc|clang] [MARCH=native]
+#? make [target] [MODE=release|debug|asan|tsan|double] [CC=gcc|clang] [MARCH=native] [MPI=1]
 #?   MODE    what to build: release is -O3; asan and tsan look for bugs; double is for gradient checks
 #?   MARCH   the processor to build for; native is this one, x86-64-v3 any with AVX2
 #?   FUZZ=npy FUZZ_SECONDS=300   what `make fuzz` runs (all of tests/fuzz), and for how long each
@@ -65,6 +65,7 @@ MODE_cover   := $(SANE) -fprofile-instr-generate -fcoverage-mapping
 CODEGEN  := -std=c11 $(MODE_$(MODE)) $(ARCH) -ffp-contract=fast -fno-math-errno -fopenmp -fopenmp-simd \
             $(if $(filter __clang__,$(MACROS)),,-fno-tree-loop-distribute-patterns)
 FLAGS    := $(CODEGEN) $(WARN) -MMD -MP
+LINK      = $(CC)
 LIBS     := -Wl,-u,cpu_describe -lopenblas -lcjson -lpng -lz -lm -ldl
 
 # libxsmm is used where it is installed; `make XSMM=` builds without it.
@@ -72,6 +73,15 @@ XSMM := $(wildcard /usr/include/libxsmm.h /usr/local/include/libxsmm.h)
 ifneq ($(XSMM),)
 DEFINES  += -DHAVE_XSMM
 LIBS     := -lxsmm -lxsmmnoblas $(LIBS)
+endif
+
+# `make MPI=1`: cast_train may be started by mpirun, Open MPI's or MPICH's.
+ifneq ($(MPI),)
+DEFINES  += -DHAVE_MPI
+export OMPI_CC := $(CC)
+export MPICH_CC := $(CC)
+LINK     := mpicc
+$(OUT)/obj/core/ranks.o: CC := mpicc
 endif
 
 .PHONY: all tests test gradcheck results bench lint format mutants quickstart deps install uninstall clean help FORCE
@@ -103,16 +113,16 @@ $(OUT)/flags $(OUT)/sources $(OUT)/commit: FORCE
 	@printf '%s\n' "$$LINE" | cmp -s - $@ || printf '%s\n' "$$LINE" >$@
 # What is missing is told once, with its Debian package, rather than by the compiler.
 $(OUT)/deps-%: $(OUT)/flags
-	@CC='$(CC)' MODE=$(MODE) scripts/deps.sh check $* && touch $@
+	@CC='$(CC)' MODE=$(MODE) MPI='$(MPI)' scripts/deps.sh check $* && touch $@
 
 $(OUT)/libcast.a: $(OBJECTS) $(OUT)/sources
 	@rm -f $@
 	$(call say,ar $@) ar rcs $@ $(OBJECTS)
 $(PROGRAMS:%=$(OUT)/%): $(OUT)/%: $(OUT)/obj/cmd/%.o $(OUT)/obj/commit.o $(OUT)/libcast.a
-	$(call say,link $@) $(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(LDLIBS)
+	$(call say,link $@) $(LINK) $(FLAGS) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(LDLIBS)
 $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(HELPERS) $(OUT)/libcast.a
 	@mkdir -p $(@D)
-	$(call say,link $@) $(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(LDLIBS) -lcmocka
+	$(call say,link $@) $(LINK) $(FLAGS) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(LDLIBS) -lcmocka
 
 # What a test preloads into programs; sanitizers come before it.
 $(FAULTS): $(OUT)/tests/%.so: tests/%.c $(OUT)/flags

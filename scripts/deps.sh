@@ -5,7 +5,7 @@
 #   ensure   does nothing if nothing is missing; else as install
 #   install  installs what is missing, and the optional packages too
 #
-# Everything is found by trying it, so any other way of installing it will do. CC and MODE are make's.
+# Everything is found by trying it, so any other way of installing it will do. CC, MODE and MPI are make's.
 set -eu
 verb=${1:?usage: deps.sh check|ensure|install [build|test|lint|all]}
 set=${2:-build}
@@ -71,10 +71,12 @@ library cjson/cJSON.h cjson || lacks "cJSON (cjson/cJSON.h)" libcjson-dev
 library png.h png || lacks "libpng (png.h)" libpng-dev
 library zlib.h z || lacks "zlib (zlib.h)" zlib1g-dev
 library libxsmm.h xsmm || optional=' libxsmm-dev'
+[ -z "${MPI:-}" ] || command -v mpicc >/dev/null || lacks "MPI (mpicc)" mpi-default-dev
 command -v gnuplot >/dev/null || optional="$optional gnuplot-nox"
 if in_set test lint; then
     library cmocka.h cmocka || lacks "cmocka (cmocka.h)" libcmocka-dev
     command -v strace >/dev/null || optional="$optional strace"
+    command -v mpicc >/dev/null || optional="$optional mpi-default-dev"
     python3 -c 'import numpy' 2>/dev/null || optional="$optional python3-numpy"
 fi
 if [ "${MODE:-}" = cover ]; then

@@ -7,7 +7,9 @@
 #include "core/lanes.h"
 #include "core/log.h"
 #include "core/option.h"
+#include "core/ranks.h"
 #include "core/version.h"
+#include "model/help.h"
 #include "train/config_schema.h"
 #include "train/fast.h"
 #include "train/shipped.h"
@@ -152,20 +154,40 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     return ok;
 }
 
+/* A rank that helps: silent, and deaf to signals, which rank 0 sees to. */
+static int help(int argc, char **argv) {
+    Options o = {0};
+    Err err = {0};
+    if (!freopen("/dev/null", "w", stdout) ||
+        !option_parse(&o.line, &o, &program, argc, argv, &err) || !check_options(&o, &err))
+        return EX_USAGE; /* as rank 0 says */
+    stop_ignore_signals();
+    lanes_open(o.threads);
+    if (!ranks_open(lanes_processors(), &err)) return err.code;
+    if (!lanes_start(&err)) return err_report(program.name, &err);
+    gemm_open();
+    help_rank_0();
+    ranks_close();
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv) {
+    if (ranks_will_be() > 0) return help(argc, argv);
     Options o = {0};
     Err err = {0};
     TrainEnd end = TRAIN_DONE;
     char *command = option_command(argc, argv), *rest = without_stop_at(argc, argv);
     o.request.command = command;
     const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) &&
-                    check_options(&o, &err) && train(&o, &end, &err) &&
-                    (!o.request.dry_run || err_check_stdout(&err));
+                    check_options(&o, &err) && ranks_open(lanes_processors(), &err) &&
+                    train(&o, &end, &err) && (!o.request.dry_run || err_check_stdout(&err));
     const int status = ok ? EXIT_SUCCESS : err_report(program.name, &err);
     if (ok && end == TRAIN_DONE && o.request.no_test)
         log_info("not tested, as --no-test has it; the same command without it tests");
     if (status == EX_TEMPFAIL) log_info("to go on: %s", command);
     if (ok && end == TRAIN_STOPPED) log_info("to go on: %s", rest);
+    help_end();
+    ranks_close();
     mem_free(command);
     mem_free(rest);
     return status;

@@ -15,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/env.h"
 #include "core/log.h"
+#include "core/ranks.h"
 #include "core/stack.h"
 
 static int team = 1;
@@ -31,13 +33,6 @@ typedef struct Offer {
     char apart[64]; /* threads look at others' all the time */
 } Offer;
 static Offer *offers; /* (team) */
-
-static int positive_env(const char *name) {
-    const char *s = getenv(name);
-    char *end;
-    long v = s ? strtol(s, &end, 10) : 0;
-    return s && end != s && (*end == 0 || *end == ',') && v > 0 && v < 65536 ? (int)v : 0;
-}
 
 static int read_int(const char *path) {
     int v = -1;
@@ -81,10 +76,10 @@ static int cgroup_quota(void) {
 }
 
 static int default_threads(void) {
-    int n = positive_env("OMP_NUM_THREADS");
+    int n = env_positive("OMP_NUM_THREADS");
     if (n) return n;
     n = physical_cores();
-    int limits[] = {cgroup_quota(), positive_env("SLURM_CPUS_PER_TASK")};
+    int limits[] = {cgroup_quota(), env_positive("SLURM_CPUS_PER_TASK")};
     for (int i = 0; i < 2; i++)
         if (limits[i] && limits[i] < n) n = limits[i];
     return n;
@@ -284,6 +279,7 @@ static int tree_nodes(int lanes) { return 2 * lanes + 32; }
 
 void lanepool_layout(LanePool *p, Arena *a, int lanes, size_t reals) {
     p->lanes = lanes;
+    p->cuts = NULL;
     p->stride = (reals + 15) / 16 * 16;
     p->base = arena_reals(a, p->stride * (size_t)lanes);
     p->free_list = arena_ints(a, (size_t)lanes);
@@ -297,6 +293,7 @@ typedef struct SumRun {
     real *total;
     size_t from, to;
     int lanes;
+    int first, end; /* ours are lanes first..end-1 */
 } SumRun;
 
 static real *buffer(LanePool *p, int i) { return p->base + (size_t)i * p->stride; }
@@ -346,13 +343,73 @@ static void climb(const SumRun *r, int lane, int mine) {
     give_buffer(p, mine);
 }
 
-static void sum_lane(void *ctx, int lane, int thread) {
+static void sum_lane(void *ctx, int index, int thread) {
     const SumRun *r = ctx;
+    const int lane = r->first + index;
     int mine = take_buffer(r->pool);
     real *sum = buffer(r->pool, mine);
     memset(sum + r->from, 0, (r->to - r->from) * sizeof *sum);
     r->job(r->ctx, lane, thread, sum);
     climb(r, lane, mine);
+}
+
+/* ---- sums of several ranks ---- */
+
+/* A level of the tree, of n nodes: `up` steps above the lanes; node i has LanePool.slot[base + i].
+ */
+typedef struct Level {
+    int up, n, base;
+} Level;
+
+static int first_lane(Level l, int i) { return i << l.up; }
+
+/* Whether climb has seen to it: all its lanes are ours. */
+static bool is_ours(const SumRun *r, Level l, int i) {
+    const int end = first_lane(l, i + 1);
+    return first_lane(l, i) >= r->first && (end < r->lanes ? end : r->lanes) <= r->end;
+}
+
+static int owner(const SumRun *r, Level l, int i) {
+    int rank = 0;
+    while (r->pool->cuts[rank + 1] <= first_lane(l, i)) rank++;
+    return rank;
+}
+
+/* The sum of nodes i and i + 1 for the owner of i, who gets its buffer; others -1. */
+static int join(const SumRun *r, Level l, int i) {
+    LanePool *p = r->pool;
+    const int *slot = p->slot + l.base + i, left = owner(r, l, i), right = owner(r, l, i + 1);
+    const size_t bytes = (r->to - r->from) * sizeof *r->total;
+    const bool here = right == ranks_me();
+    int other = here ? slot[1] : -1;
+    if (left != ranks_me()) {
+        if (here) ranks_send(left, buffer(p, other) + r->from, bytes);
+        if (here) give_buffer(p, other);
+        return -1;
+    }
+    if (!here) {
+        other = take_buffer(p);
+        ranks_receive(right, buffer(p, other) + r->from, bytes);
+    }
+    add_range(buffer(p, slot[0]), buffer(p, other), r->from, r->to);
+    give_buffer(p, other);
+    return slot[0];
+}
+
+/* From the lanes upwards. All ranks go through the same pairs in the same order, so that nobody
+ * waits for one who waits for him. */
+static void join_ranks(const SumRun *r) {
+    LanePool *p = r->pool;
+    Level l = {0, r->lanes, 0};
+    for (; l.n > 1; l.base += l.n, l.n = (l.n + 1) / 2, l.up++)
+        for (int i = 0; i < l.n; i += 2) {
+            const bool pair = i + 1 < l.n;
+            if (is_ours(r, l, i) && (!pair || is_ours(r, l, i + 1))) continue;
+            const int sum = pair ? join(r, l, i) : p->slot[l.base + i];
+            if (owner(r, l, i) == ranks_me()) p->slot[l.base + l.n + i / 2] = sum;
+        }
+    if (ranks_me() == 0 && !is_ours(r, l, 0))
+        add_range(r->total, buffer(p, p->slot[l.base]), r->from, r->to);
 }
 
 void lanes_sum(LanePool *p, int lanes, LaneSumJob *job, void *ctx, real *total, size_t from,
@@ -361,8 +418,10 @@ void lanes_sum(LanePool *p, int lanes, LaneSumJob *job, void *ctx, real *total, 
     p->nfree = 0;
     for (int i = lanes - 1; i >= 0; i--) p->free_list[p->nfree++] = i; /* low buffers first */
     for (int i = 0; i < tree_nodes(lanes); i++) p->slot[i] = -1;
-    SumRun run = {p, job, ctx, total, from, to, lanes};
-    lanes_run_sharing(lanes, sum_lane, &run);
+    SumRun run = {p, job, ctx, total, from, to, lanes, 0, lanes};
+    if (p->cuts) run.first = p->cuts[ranks_me()], run.end = p->cuts[ranks_me() + 1];
+    lanes_run_sharing(run.end - run.first, sum_lane, &run);
+    if (p->cuts) join_ranks(&run);
 }
 
 /* ---- a job aside ---- */

@@ -37,16 +37,19 @@ void lanes_share(int parts, PartJob *job, PartJob *finish, const void *ctx);
 /* Gradients: every lane adds into a buffer of its own, and buffers are summed pairwise in a tree
  * fixed by the number of lanes alone, each pair as soon as both are done. */
 typedef struct LanePool {
-    real *base;            /* (lanes, stride); pages are touched only when a buffer is needed */
-    size_t stride;         /* reals of a buffer */
-    int lanes;             /* most lanes at a time */
+    real *base;      /* (lanes, stride); pages are touched only when a buffer is needed */
+    size_t stride;   /* reals of a buffer */
+    int lanes;       /* most lanes at a time */
+    const int *cuts; /* (ranks + 1) rank r has lanes cuts[r]..cuts[r+1]-1, rank 0 the first of all
+                        (core/ranks.h); NULL: all are ours */
     int *free_list, nfree; /* buffers that no lane holds */
     int *slot;             /* per node of the tree: its buffer, -1 until it is done */
 } LanePool;
 void lanepool_layout(LanePool *p, Arena *a, int lanes, size_t reals);
 
 /* Runs job for every lane, sharing, with a buffer whose elements from..to-1 are 0 at the start;
- * afterwards adds the sum over lanes of these elements to total[from..to-1]. */
+ * afterwards adds the sum over lanes of these elements to total[from..to-1]. Of several ranks each
+ * does its lanes, what they have is added in the same tree, and rank 0 alone gets the total. */
 typedef void LaneSumJob(void *ctx, int lane, int thread, real *sum);
 void lanes_sum(LanePool *p, int lanes, LaneSumJob *job, void *ctx, real *total, size_t from,
                size_t to);

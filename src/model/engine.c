@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "attention/layer.h"
+#include "core/ranks.h"
+#include "model/crew.h"
 #include "model/normalize.h"
 #include "ops/norm.h"
 #include "ops/xent.h"
@@ -72,15 +74,11 @@ static void layout_batch_norm(Engine *e, Arena *a) {
 
 static void layout(Engine *e, Arena *a) {
     const Model *m = e->m;
-    const size_t B = (size_t)e->max_batch, total = m->params.total;
+    const size_t total = m->params.total;
     e->wt = arena_reals(a, total);
     fold_layout(&e->fold, a, m);
     layout_workers(e, a);
-    e->longest_first = arena_ints(a, B);
-    e->order = arena_ints(a, B);
-    e->lane_of = arena_ints(a, B);
-    e->lane_start = arena_ints(a, (size_t)e->lanes + 1);
-    e->load = arena_take(a, (size_t)e->lanes, sizeof *e->load);
+    deal_layout(&e->deal, a, e->max_batch, e->lanes, e->ranks);
     if (m->conf.norm == NORM_BATCH) layout_batch_norm(e, a);
     if (!e->train) return;
     lanepool_layout(&e->pool, a, e->lanes, total);
@@ -88,7 +86,7 @@ static void layout(Engine *e, Arena *a) {
 }
 
 static void describe(Engine *e, const Model *m, int max_batch, int lanes, bool train) {
-    *e = (Engine){.m = m, .max_batch = max_batch, .train = train};
+    *e = (Engine){.m = m, .max_batch = max_batch, .train = train, .ranks = ranks_count()};
     e->lanes = lanes < max_batch ? lanes : max_batch;
     e->coupled = train && m->conf.norm == NORM_BATCH;
 }
@@ -100,64 +98,31 @@ size_t engine_bytes(const Model *m, int max_batch, int lanes, bool train) {
     return e.memory.used;
 }
 
+/* Whether others do what this engine does. */
+static bool leads(const Engine *e) { return e->ranks > 1 && ranks_me() == 0; }
+
 bool engine_open(Engine *e, const Model *m, int max_batch, int lanes, bool train, Err *err) {
     describe(e, m, max_batch, lanes, train);
     layout(e, &e->memory);
     if (!arena_open(&e->memory, e->memory.used, err)) return false;
     layout(e, &e->memory);
-    return true;
+    if (e->ranks > 1) e->pool.cuts = e->deal.cuts;
+    if (!leads(e) || crew_hire(e->m, e->max_batch, e->lanes, e->train, err)) return true;
+    arena_close(&e->memory);
+    return false;
 }
 
 void engine_close(Engine *e) {
+    if (leads(e) && e->memory.base) crew_release();
     arena_close(&e->memory);
     *e = (Engine){0};
 }
 
 void engine_weights(Engine *e, const real *w) {
+    if (leads(e)) crew_weights(e->m, w);
     e->w = w;
     params_transpose(&e->m->params, e->wt, w);
     if (e->fold.on) fold_tables(&e->fold, e->m, w, e->wt);
-}
-
-/* ---- dealing ---- */
-
-static double sample_work(const Engine *e, const Sample *s) {
-    double n = 0;
-    for (int i = 0; i < e->m->task.per_example; i++) n += s->length[i];
-    return n;
-}
-
-/* Samples by falling length, the earlier first on ties. */
-static void sort_samples(Engine *e, const Sample *samples, int B) {
-    int *sorted = e->longest_first;
-    for (int i = 0; i < B; i++) {
-        int j = i;
-        for (; j > 0 && sample_work(e, &samples[sorted[j - 1]]) < sample_work(e, &samples[i]); j--)
-            sorted[j] = sorted[j - 1];
-        sorted[j] = i;
-    }
-}
-
-/* Each goes, in that order, to the lane with the least to do (the lower on ties); then `order`
- * lists them lane by lane. Returns the number of lanes. */
-static int deal(Engine *e, const Sample *samples, int B) {
-    const int lanes = e->lanes < B ? e->lanes : B;
-    memset(e->load, 0, (size_t)lanes * sizeof *e->load);
-    memset(e->lane_start, 0, (size_t)(lanes + 1) * sizeof *e->lane_start);
-    for (int i = 0; i < B; i++) {
-        const int sample = e->longest_first[i];
-        int best = 0;
-        for (int l = 1; l < lanes; l++)
-            if (e->load[l] < e->load[best]) best = l;
-        e->load[best] += sample_work(e, &samples[sample]);
-        e->lane_of[sample] = best;
-        e->lane_start[best + 1]++;
-    }
-    for (int l = 0; l < lanes; l++) e->lane_start[l + 1] += e->lane_start[l];
-    for (int l = 0, at = 0; l < lanes; l++)
-        for (int i = 0; i < B; i++)
-            if (e->lane_of[i] == l) e->order[at++] = i;
-    return lanes;
 }
 
 /* ---- samples ---- */
@@ -171,6 +136,7 @@ typedef struct Run {
     RngKey key;
     double scale, smoothing;
     int lanes;
+    int ranks;   /* that evaluate: 1, or the engine's */
     int segment; /* of a coupled run */
 } Run;
 
@@ -241,18 +207,19 @@ static void whole_sample(const Run *r, int sample, Worker *k, real *dw) {
 /* ---- lanes ---- */
 
 #define FOR_LANE(i, e, lane)                                                                       \
-    for (int i = (e)->lane_start[lane]; i < (e)->lane_start[(lane) + 1]; i++)
+    for (int i = (e)->deal.lane_start[lane]; i < (e)->deal.lane_start[(lane) + 1]; i++)
 
 static void train_lane(void *ctx, int lane, int thread, real *dw) {
     const Run *r = ctx;
-    FOR_LANE(i, r->e, lane) whole_sample(r, r->e->order[i], &r->e->workers[thread], dw);
+    FOR_LANE(i, r->e, lane) whole_sample(r, r->e->deal.order[i], &r->e->workers[thread], dw);
 }
 
 /* Where nothing is summed a sample is a lane, the longest first, so that threads end closer
- * together. */
+ * together. Ranks take them in turn. */
 static void evaluate_sample(void *ctx, int lane, int thread) {
     const Run *r = ctx;
-    whole_sample(r, r->e->longest_first[lane], &r->e->workers[thread], NULL);
+    const int at = r->ranks > 1 ? lane * r->ranks + ranks_me() : lane;
+    whole_sample(r, r->e->deal.longest_first[at], &r->e->workers[thread], NULL);
 }
 
 /* ---- batch norm: segment by segment ---- */
@@ -270,8 +237,10 @@ static real *moments_of(const Engine *e, const Doc *doc) {
 static void forward_sample(void *ctx, int lane, int thread) {
     const Run *r = ctx;
     const int d = r->pass.m->conf.d;
+    const int sample = r->e->deal.longest_first[lane];
+    if (r->e->ranks > 1 && r->e->deal.rank_of[sample] != ranks_me()) return;
     for (int j = 0; j < r->pass.m->task.per_example; j++) {
-        Doc *doc = &coupled_docs(r, r->e->longest_first[lane])[j];
+        Doc *doc = &coupled_docs(r, sample)[j];
         real *mean = moments_of(r->e, doc);
         segment_forward(&r->pass, doc, &r->e->workers[thread].encoder, r->segment);
         batchnorm_moments(mean, mean + d, segment_output(&r->pass, doc, r->segment), doc->N, d);
@@ -284,7 +253,7 @@ static void turn_lane(void *ctx, int lane, int thread, real *dw) {
     const int last = r->pass.m->nsegments - 1, per = r->pass.m->task.per_example;
     Worker *k = &r->e->workers[thread];
     FOR_LANE(i, r->e, lane) {
-        const int sample = r->e->order[i];
+        const int sample = r->e->deal.order[i];
         Doc *docs = coupled_docs(r, sample);
         turn(r, sample, docs, k, dw);
         for (int j = 0; j < per; j++) segment_backward(&r->pass, &docs[j], &k->encoder, last, dw);
@@ -295,7 +264,7 @@ static void backward_lane(void *ctx, int lane, int thread, real *dw) {
     const Run *r = ctx;
     FOR_LANE(i, r->e, lane)
     for (int j = 0; j < r->pass.m->task.per_example; j++)
-        segment_backward(&r->pass, &coupled_docs(r, r->e->order[i])[j],
+        segment_backward(&r->pass, &coupled_docs(r, r->e->deal.order[i])[j],
                          &r->e->workers[thread].encoder, r->segment, dw);
 }
 
@@ -329,6 +298,9 @@ static void normalise_batch(Run *r, int B, double population) {
     s->dg = e->batch_grads + at->g;
     s->db = e->batch_grads + at->b;
     lanes_run_sharing(B, forward_sample, r);
+    if (e->ranks > 1)
+        crew_moments(&e->deal, B, e->moments,
+                     2 * (size_t)e->m->conf.d * (size_t)e->m->task.per_example);
     for (int j = 0; j < e->m->conf.d; j++) {
         const int docs = B * e->m->task.per_example;
         const double squares = gather_moments(e, docs, j, population, &s->mean[j]);
@@ -336,6 +308,14 @@ static void normalise_batch(Run *r, int B, double population) {
         s->rstd[j] = population > 1 ? (real)(1 / sqrt(squares / population + BATCH_EPS)) : 0;
         update_running(e, r->segment, j, (double)s->mean[j], squares, population);
     }
+}
+
+/* What the segment before reads of the sums over the batch. */
+static void tell_norm(const Engine *e, int segment, real *sums) {
+    if (e->ranks < 2 || segment == 0) return;
+    const NormAt *at = &e->m->norms[segment - 1];
+    ranks_tell(sums + at->g, (size_t)e->m->conf.d * sizeof *sums);
+    ranks_tell(sums + at->b, (size_t)e->m->conf.d * sizeof *sums);
 }
 
 static void step_coupled(Run *r, int B, real *sums) {
@@ -350,10 +330,13 @@ static void step_coupled(Run *r, int B, real *sums) {
     const int last = m->nsegments - 1;
     for (r->segment = 0; r->segment < last; r->segment++) normalise_batch(r, B, population);
     lanes_sum(&e->pool, r->lanes, turn_lane, r, sums, m->segment_at[last], m->segment_at[last + 1]);
-    for (r->segment = last - 1; r->segment >= 0; r->segment--)
+    tell_norm(e, last, sums);
+    for (r->segment = last - 1; r->segment >= 0; r->segment--) {
         lanes_sum(&e->pool, r->lanes, backward_lane, r, sums,
                   r->segment ? m->segment_at[r->segment] : e->fold.from,
                   m->segment_at[r->segment + 1]);
+        tell_norm(e, r->segment, sums);
+    }
 }
 
 /* The sums of a batch join the gradients of the update; what the folded embedding summed goes
@@ -370,11 +353,12 @@ static void add_batch(Engine *e, real *grads) {
 void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey key, real *grads,
                  const Outcome *out, AttnTrace *traces) {
     REQUIRE(e->train && B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
+    REQUIRE(e->ranks == 1 || (!traces && !out->logits), "ranks send no logits and no traces");
+    if (leads(e)) crew_batch(e->m, (Call){CREW_STEP, B, scale, e->smoothing, key}, samples);
     Run r = {.e = e, .samples = samples, .out = out, .traces = traces, .key = key, .scale = scale};
     r.smoothing = e->smoothing;
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, true};
-    sort_samples(e, samples, B);
-    r.lanes = deal(e, samples, B);
+    r.lanes = deal_lanes(&e->deal, samples, B);
     const size_t total = e->m->params.total;
     real *sums = e->batch_grads ? e->batch_grads : grads;
     if (e->batch_grads) memset(sums, 0, total * sizeof *sums);
@@ -382,7 +366,8 @@ void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey k
         step_coupled(&r, B, sums);
     else
         lanes_sum(&e->pool, r.lanes, train_lane, &r, sums, e->fold.from, total);
-    if (e->batch_grads) add_batch(e, grads);
+    if (e->ranks > 1) crew_outcomes(&e->deal, B, out);
+    if (e->batch_grads && (e->ranks == 1 || leads(e))) add_batch(e, grads);
 }
 
 static void running_stats(Engine *e) {
@@ -406,8 +391,13 @@ void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out
                      AttnTrace *traces) {
     REQUIRE(B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
     Run r = evaluation(e, samples, out, traces);
-    sort_samples(e, samples, B);
-    lanes_run_sharing(B, evaluate_sample, &r);
+    r.ranks = traces || out->logits ? 1 : e->ranks;
+    if (r.ranks > 1 && leads(e)) crew_batch(e->m, (Call){.order = CREW_EVALUATE, .B = B}, samples);
+    deal_sort(&e->deal, samples, B);
+    for (int i = 0; i < B; i++) e->deal.rank_of[e->deal.longest_first[i]] = i % r.ranks;
+    const int me = r.ranks > 1 ? ranks_me() : 0;
+    lanes_run_sharing((B - me + r.ranks - 1) / r.ranks, evaluate_sample, &r);
+    if (r.ranks > 1) crew_outcomes(&e->deal, B, out);
 }
 
 typedef struct Walk {

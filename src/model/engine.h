@@ -6,30 +6,17 @@
  * Without batch norm a sample runs forward and backward at once in its thread's memory, so the
  * memory in use is threads times one sample. Batch norm couples samples: then all run one segment
  * after the other, their activations stay in memory, and sums over the batch are taken between
- * segments. A pair's two documents are one sample: their head needs both. */
+ * segments. A pair's two documents are one sample: their head needs both.
+ *
+ * Where the job has several ranks, rank 0's calls are all of theirs (model/crew.h): batches are
+ * shared out, but for those whose logits or traces are wanted. */
 #ifndef MODEL_ENGINE_H
 #define MODEL_ENGINE_H
 
 #include "core/lanes.h"
+#include "model/deal.h"
 #include "model/head.h"
 #include "model/lm.h"
-
-typedef struct Sample {
-    const int *ids[2]; /* tokens of each document, at most max_length are read */
-    int length[2];
-    int label;
-    const int *targets[2]; /* in masked training the ids that are TOKEN_MASKED in `ids` */
-    int number; /* in its split's file: dropout masks follow it, not the place in a batch */
-} Sample;
-
-/* What a batch gave, a sample; any may be NULL. */
-typedef struct Outcome {
-    double *loss;   /* (B) in masked training summed over the masked tokens */
-    int *predicted; /* (B) not there */
-    int *right;     /* (B) right answers: 0 or 1, there as many as there are masked tokens */
-    real *logits;   /* (B,classes); there (B,per_example,room,vocab), of masked tokens alone */
-    int room;
-} Outcome;
 
 typedef struct Worker {
     EncoderScratch encoder;
@@ -42,6 +29,7 @@ typedef struct Worker {
 typedef struct Engine {
     const Model *m;
     int lanes, max_batch;
+    int ranks;           /* that have a part in its batches (model/crew.h): 1, or all */
     bool train, coupled; /* coupled: batch norm in training */
     double smoothing;    /* of labels in engine_step (ops/xent.h): 0, or what the owner sets */
     Arena memory;
@@ -53,9 +41,7 @@ typedef struct Engine {
     real *wt;
     Fold fold;
     real *batch_grads; /* (total) the sums of a batch, where they are not yet the gradients */
-    /* dealing */
-    int *longest_first, *order, *lane_of, *lane_start;
-    double *load;
+    Deal deal;
     /* batch norm */
     Doc *docs; /* (max_batch * per_example) */
     Arena docs_memory;

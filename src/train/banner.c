@@ -6,6 +6,7 @@
 #include "core/cpu.h"
 #include "core/gemm.h"
 #include "core/log.h"
+#include "core/ranks.h"
 #include "io/json.h"
 #include "train/outline.h"
 #include "train/state.h"
@@ -114,4 +115,19 @@ void banner_data(const Loader *f, int64_t horizon) {
 void banner_machine(double peak) {
     log_info("machine  %s, %d threads, FMA peak %.0f GFLOP/s\n         %s", cpu_describe(),
              lanes_threads(), peak, gemm_describe());
+}
+
+void banner_ranks(const TrainConf *c) {
+    const int ranks = ranks_count(), lanes = c->lanes < c->batch ? c->lanes : c->batch;
+    char hosts[256] = "";
+    if (ranks < 2) return;
+    for (int r = 0; r < ranks && strlen(hosts) < sizeof hosts - RANKS_HOST - 8; r++)
+        if (r == 0 || strcmp(ranks_host(r), ranks_host(r - 1)) != 0)
+            format_add(hosts, sizeof hosts, "%s%s", r ? ", " : "", ranks_host(r));
+    log_info("ranks    %d, each with %d thread%s, on %s", ranks, lanes_threads(),
+             lanes_threads() == 1 ? "" : "s", hosts);
+    if (ranks > lanes)
+        log_warn("a batch has %d lanes (train.lanes, train.batch): %d of %d ranks have nothing to "
+                 "do in training",
+                 lanes, ranks - lanes, ranks);
 }

@@ -11,6 +11,8 @@ void banner_model(const Config *c);
 /* Splits, lengths, useful operations; updates. */
 void banner_data(const Loader *f, int64_t horizon);
 void banner_machine(double peak);
+/* Of a job of several ranks. */
+void banner_ranks(const TrainConf *c);
 /* Bytes that were planned, and about how many of them a run touches. */
 void banner_memory(const Config *c, size_t planned);
 

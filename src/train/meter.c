@@ -6,6 +6,7 @@
 #include "core/lanes.h"
 #include "core/log.h"
 #include "core/peak.h"
+#include "core/ranks.h"
 #include "train/usage.h"
 
 static const double redraw_seconds = 0.1, log_file_seconds = 10, peak_seconds = 60;
@@ -186,7 +187,7 @@ void meter_update(Meter *m, State *s, const Work *work, double lr, double norm) 
 void meter_peak(Meter *m) {
     const double now = clock_seconds();
     if (m->peak > 0 && now - m->peak_measured < peak_seconds) return;
-    const double peak = peak_gflops(lanes_threads());
+    const double peak = ranks_count() * peak_gflops(lanes_threads()); /* of ranks as this one */
     if (peak > m->peak) m->peak = peak;
     m->peak_measured = now;
     m->peaks++;

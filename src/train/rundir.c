@@ -13,6 +13,7 @@
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "core/log.h"
+#include "core/ranks.h"
 #include "core/version.h"
 #include "io/json.h"
 #include "io/json_print.h"
@@ -171,6 +172,7 @@ static cJSON *environment(const char *command) {
     cJSON_AddStringToObject(o, "cpu", cpu_describe());
     cJSON_AddStringToObject(o, "blas", gemm_describe());
     cJSON_AddNumberToObject(o, "threads", lanes_threads());
+    if (ranks_count() > 1) cJSON_AddNumberToObject(o, "ranks", ranks_count());
     cJSON_AddStringToObject(o, "host", host);
     return o;
 }

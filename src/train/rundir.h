@@ -2,7 +2,8 @@
  *
  *   config.json         the resolved config
  *   env.json            what computes: version, commit (where known), compiler, flags, processor,
- *                       BLAS, threads; "peak_gflops", the best measured FMA peak of these; "fast"
+ *                       BLAS, threads, "ranks" of more than one; "peak_gflops", the best measured
+ *                       FMA peak of these; "fast"
  *                       of a smoke run (train/fast.h); in "init" what train.init gave, where this
  *                       process began with it; in "data" their source and the examples of each
  *                       split; and in "earlier" what did in the processes before, a list of such

@@ -43,6 +43,10 @@ void stop_ignore_write_signals(void) {
     signal(SIGXFSZ, SIG_IGN);
 }
 
+void stop_ignore_signals(void) {
+    for (int i = 0; i < SIGNALS; i++) signal(signals[i].number, SIG_IGN);
+}
+
 void stop_on_signals(void) {
     for (int i = 0; i < SIGNALS; i++) {
         struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, was;

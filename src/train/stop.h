@@ -11,6 +11,9 @@
  * an error of the write and not the end of the program. */
 void stop_ignore_write_signals(void);
 
+/* For a process that another ends: signals to all of a job are that one's to obey. */
+void stop_ignore_signals(void);
+
 /* From here on, signals set the flag. Those that were ignored when the program started (nohup, a
  * shell's background job) stay so. */
 void stop_on_signals(void);

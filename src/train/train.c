@@ -463,6 +463,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (!plan_memory(t, err) || !open_data(t, err)) return false;
     meter_peak(&t->meter);
     if (!t->r->brief) banner_machine(t->meter.peak);
+    banner_ranks(&t->c->train);
     if (!open_memory(t, err)) return false;
     if ((!t->r->dry_run && !open_room(t, err)) || !open_state(t, err)) return false;
     if (t->r->json) print_outline(t);

@@ -1,0 +1,201 @@
+/* MPI appears in this file alone.
+ *
+ * Its own errors end the job (MPI_ERRORS_ARE_FATAL, its default), and a rank that dies takes the
+ * others with it: mpirun sees to that. What it does not see is a host that is cut off: hence the
+ * watch. */
+#define _GNU_SOURCE
+#include "core/ranks.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/env.h"
+#include "core/log.h"
+#include "core/mem.h"
+
+static int me, count = 1;
+static char (*hosts)[RANKS_HOST]; /* (count) */
+
+int ranks_count(void) { return count; }
+int ranks_me(void) { return me; }
+const char *ranks_host(int rank) { return hosts && hosts[rank][0] ? hosts[rank] : "this host"; }
+
+int ranks_will_be(void) {
+    const int open_mpi = env_positive("OMPI_COMM_WORLD_RANK");
+    return open_mpi ? open_mpi : env_positive("PMI_RANK");
+}
+
+/* How many processes mpirun has started, as its libraries tell them; 0: it is not there. */
+static int started_as(void) {
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (env_positive(sizes[i])) return env_positive(sizes[i]);
+    return 0;
+}
+
+#ifdef HAVE_MPI
+
+#include <mpi.h>
+
+enum { MOST_BYTES = 1 << 30, TAG = 1 }; /* MPI counts in int */
+
+/* ---- the watch ---- */
+
+static struct {
+    pthread_t thread;
+    MPI_Comm comm; /* its own, so that nothing else waits in it */
+    double *heard; /* (count) when a rank was last heard of, by clock_seconds */
+    int silence;   /* seconds */
+    _Atomic bool ends;
+} watch;
+
+static _Noreturn void end_job(int rank) {
+    char text[256];
+    snprintf(
+        text, sizeof text,
+        "rank %d on %s has not been heard of for %d seconds: the job ends; the last checkpoint "
+        "stands, and the same command goes on from it\n",
+        rank, ranks_host(rank), watch.silence);
+    log_at_once(text);
+    alarm(5); /* MPI_Abort may wait for what does not answer */
+    MPI_Abort(MPI_COMM_WORLD, EX_UNAVAILABLE);
+    _exit(EX_UNAVAILABLE);
+}
+
+/* Rank 0 watches all, and all watch rank 0. */
+static bool is_watched(int rank) { return rank != me && (me == 0 || rank == 0); }
+
+static void say_and_hear(bool say) {
+    char beat = 0;
+    int there;
+    MPI_Status from;
+    for (int r = 0; r < count && say; r++)
+        if (is_watched(r)) MPI_Send(&beat, 1, MPI_CHAR, r, TAG, watch.comm);
+    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG, watch.comm, &there, &from), there) {
+        MPI_Recv(&beat, 1, MPI_CHAR, from.MPI_SOURCE, TAG, watch.comm, MPI_STATUS_IGNORE);
+        watch.heard[from.MPI_SOURCE] = clock_seconds();
+    }
+}
+
+static void *run_watch(void *unused) {
+    enum { BEATS = 10 }; /* a second; every tenth is said */
+    const struct timespec beat = {.tv_nsec = 1000000000 / BEATS};
+    for (int i = 0; !watch.ends; i++) {
+        say_and_hear(i % BEATS == 0);
+        for (int r = 0; r < count; r++)
+            if (is_watched(r) && clock_seconds() - watch.heard[r] > watch.silence) end_job(r);
+        nanosleep(&beat, NULL);
+    }
+    return unused;
+}
+
+static void start_watch(void) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &watch.comm);
+    watch.heard = mem_alloc((size_t)count, sizeof *watch.heard);
+    for (int i = 0; i < count; i++) watch.heard[i] = clock_seconds();
+    watch.silence = env_positive("CAST_SILENCE") ? env_positive("CAST_SILENCE") : RANKS_SILENCE;
+    if (pthread_create(&watch.thread, NULL, run_watch, NULL) != 0) {
+        log_warn("no thread for a watch over ranks: a host that is cut off is not noticed");
+        watch.ends = true;
+    }
+}
+
+/* ---- the start and the end ---- */
+
+static void learn_hosts(void) {
+    char host[RANKS_HOST] = "";
+    gethostname(host, sizeof host - 1);
+    hosts = mem_alloc((size_t)count, sizeof *hosts);
+    MPI_Allgather(host, RANKS_HOST, MPI_CHAR, hosts, RANKS_HOST, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+/* Open MPI binds one or two ranks to a core each: all threads of a rank share it. */
+static void check_binding(int ours) {
+    const int all = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int here = 0;
+    for (int r = 0; r < count; r++) here += !strcmp(hosts[r], hosts[me]);
+    if (me == 0 && (ours + 1) * here <= all)
+        log_warn(
+            "mpirun lets each of %d ranks here have %d of the %d processors: 'mpirun --bind-to "
+            "none' (MPICH: -bind-to none) gives them all, or --map-by slot:PE=%d",
+            here, ours, all, all / here);
+}
+
+/* Without mpirun MPI is not even initialised, which takes its time. */
+bool ranks_open(int processors, Err *err) {
+    int threads;
+    if (started_as() < 1) return true;
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads) != MPI_SUCCESS)
+        return err_set(err, EX_UNAVAILABLE, "MPI cannot be initialised");
+    MPI_Comm_size(MPI_COMM_WORLD, &count);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    learn_hosts();
+    if (count < 2) return true;
+    if (threads < MPI_THREAD_MULTIPLE)
+        return err_set(err, EX_UNAVAILABLE,
+                       "this MPI lets only one thread of a process call it, and a rank needs two");
+    check_binding(processors);
+    start_watch();
+    return true;
+}
+
+void ranks_close(void) {
+    if (!hosts) return;
+    if (count > 1 && !watch.ends) {
+        watch.ends = true;
+        pthread_join(watch.thread, NULL);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (count > 1) say_and_hear(false); /* what is still on its way */
+    MPI_Finalize();
+    mem_free(hosts);
+    mem_free(watch.heard);
+    hosts = NULL, watch.heard = NULL;
+}
+
+/* ---- bytes ---- */
+
+static int part(size_t left) { return left < MOST_BYTES ? (int)left : MOST_BYTES; }
+
+void ranks_tell(void *data, size_t bytes) {
+    char *at = data;
+    for (int n; bytes > 0; at += n, bytes -= (size_t)n) {
+        n = part(bytes);
+        MPI_Bcast(at, n, MPI_CHAR, 0, MPI_COMM_WORLD);
+    }
+}
+
+void ranks_send(int to, const void *data, size_t bytes) {
+    const char *at = data;
+    for (int n; bytes > 0; at += n, bytes -= (size_t)n) {
+        n = part(bytes);
+        MPI_Send(at, n, MPI_CHAR, to, TAG, MPI_COMM_WORLD);
+    }
+}
+
+void ranks_receive(int from, void *data, size_t bytes) {
+    char *at = data;
+    for (int n; bytes > 0; at += n, bytes -= (size_t)n) {
+        n = part(bytes);
+        MPI_Recv(at, n, MPI_CHAR, from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+}
+
+#else
+
+bool ranks_open(int processors, Err *err) {
+    return started_as() < 2 ||
+           err_set(err, EX_USAGE,
+                   "mpirun has started %d processes of a build without MPI, each of which would be "
+                   "a run of its own: 'make MPI=1' builds one that shares the work",
+                   started_as());
+}
+void ranks_close(void) {}
+void ranks_tell(void *data, size_t bytes) {}
+void ranks_send(int to, const void *data, size_t bytes) {}
+void ranks_receive(int from, void *data, size_t bytes) {}
+
+#endif

@@ -1,0 +1,38 @@
+/* The processes of a job: one; or under mpirun, in a build with MPI=1, several ranks. Rank 0 is the
+ * program, and alone reads, prints and writes; the others help it (model/crew.h). All of MPI lives
+ * behind this file, and moves bytes: no sum is left to it, whose order is its own.
+ *
+ * Whoever fails to come through ends the job with a message, as does a rank, and so its host, that
+ * says nothing for RANKS_SILENCE seconds (environment CAST_SILENCE: other seconds): every rank has
+ * a thread that says every second that it is there. */
+#ifndef CORE_RANKS_H
+#define CORE_RANKS_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+
+enum { RANKS_SILENCE = 30, RANKS_HOST = 64 };
+
+/* For main, once, before the others. `processors`: that this process may run on, which is held
+ * against what its host has. Started by mpirun as several processes without MPI in the
+ * build is an error (EX_USAGE): each would be a program of its own. */
+bool ranks_open(int processors, Err *err);
+/* For main, last: waits for the other ranks'. */
+void ranks_close(void);
+
+/* Until ranks_open: one, and this is it. */
+int ranks_count(void);
+int ranks_me(void);
+/* Before that, as mpirun tells it. */
+int ranks_will_be(void);
+/* Where a rank runs, as the host calls itself. */
+const char *ranks_host(int rank);
+
+/* From rank 0 to all others, of the same size on every rank. */
+void ranks_tell(void *data, size_t bytes);
+/* To and from one other; what is sent first is received first. */
+void ranks_send(int to, const void *data, size_t bytes);
+void ranks_receive(int from, void *data, size_t bytes);
+
+#endif

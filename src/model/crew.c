@@ -1,0 +1,193 @@
+#include "model/crew.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/commit.h"
+#include "core/cpu.h"
+#include "core/gemm.h"
+#include "core/version.h"
+
+typedef struct Result {
+    double loss;
+    int predicted, right;
+} Result;
+
+/* What is on its way, of the engine at hand. */
+static int *ints;
+static Result *results; /* (max_batch) */
+
+enum { HEAD = 4 }; /* ints before a sample's tokens: label, number, lengths */
+
+static void open_memory(const Model *m, int max_batch) {
+    const size_t B = (size_t)max_batch,
+                 tokens = (size_t)(2 * m->task.per_example) * (size_t)m->conf.max_length;
+    ints = mem_alloc(B * (HEAD + tokens), sizeof *ints);
+    results = mem_alloc(B, sizeof *results);
+}
+
+static void close_memory(void) {
+    mem_free(ints);
+    mem_free(results);
+    ints = NULL, results = NULL;
+}
+
+static size_t tokens_of(const Model *m, int length) {
+    return (size_t)(length < m->conf.max_length ? length : m->conf.max_length);
+}
+
+static void describe_here(CrewModel *c) {
+    snprintf(c->version, sizeof c->version, "%s %s", CAST_VERSION, commit_here());
+    snprintf(c->build, sizeof c->build, "%s", cpu_build());
+    snprintf(c->kernels, sizeof c->kernels, "%s", gemm_kernels());
+}
+
+/* ---- rank 0 ---- */
+
+static void tell(Order order) { ranks_tell(&(Call){.order = order}, sizeof(Call)); }
+
+static bool hear_answers(Err *err) {
+    bool ok = true;
+    for (int r = 1; r < ranks_count(); r++) {
+        Err theirs;
+        ranks_receive(r, &theirs, sizeof theirs);
+        if (ok && theirs.code)
+            ok = err_set(err, theirs.code, "rank %d on %s: %s", r, ranks_host(r), theirs.text);
+    }
+    return ok;
+}
+
+bool crew_hire(const Model *m, int max_batch, int lanes, bool train, Err *err) {
+    cJSON *keys = cJSON_CreateObject();
+    model_write(m, keys);
+    char *text = cJSON_PrintUnformatted(keys);
+    CrewModel c = {m->task, max_batch, lanes, train, strlen(text) + 1};
+    describe_here(&c);
+    tell(CREW_HIRE);
+    ranks_tell(&c, sizeof c);
+    ranks_tell(text, c.json);
+    cJSON_free(text);
+    cJSON_Delete(keys);
+    open_memory(m, max_batch);
+    return hear_answers(err);
+}
+
+void crew_release(void) {
+    tell(CREW_RELEASE);
+    close_memory();
+}
+
+void crew_weights(const Model *m, const real *w) {
+    tell(CREW_WEIGHTS);
+    ranks_tell((real *)w, m->params.total * sizeof *w);
+}
+
+static int *put(int *at, const int *from, size_t n) {
+    memcpy(at, from, n * sizeof *at);
+    return at + n;
+}
+
+void crew_batch(const Model *m, Call call, const Sample *samples) {
+    int *at = ints;
+    for (int i = 0; i < call.B; i++) {
+        const Sample *s = &samples[i];
+        at = put(at, (const int[HEAD]){s->label, s->number, s->length[0], s->length[1]}, HEAD);
+        for (int j = 0; j < m->task.per_example; j++) {
+            const size_t n = tokens_of(m, s->length[j]);
+            at = put(at, s->ids[j], n);
+            if (m->task.masked > 0) at = put(at, s->targets[j], n);
+        }
+    }
+    call.ints = (size_t)(at - ints);
+    ranks_tell(&call, sizeof call);
+    ranks_tell(ints, call.ints * sizeof *ints);
+}
+
+void crew_dismiss(void) { tell(CREW_DISMISS); }
+
+/* ---- ranks 1, 2, ... ---- */
+
+Call crew_call(void) {
+    Call call;
+    ranks_tell(&call, sizeof call);
+    return call;
+}
+
+static bool is_same(const char *what, const char *here, const char *there, Err *err) {
+    return !strcmp(here, there) ||
+           err_set(err, EX_CONFIG, "its %s would give other bits: '%s', and rank 0 has '%s'", what,
+                   here, there);
+}
+
+bool crew_offer(CrewModel *model, char **json, Err *err) {
+    CrewModel here;
+    ranks_tell(model, sizeof *model);
+    *json = mem_alloc(model->json, 1);
+    ranks_tell(*json, model->json);
+    describe_here(&here);
+    return is_same("version", here.version, model->version, err) &&
+           is_same("build", here.build, model->build, err) &&
+           is_same("kernels", here.kernels, model->kernels, err);
+}
+
+void crew_answer(const Model *m, int max_batch, const Err *err) {
+    if (!err->code) open_memory(m, max_batch);
+    ranks_send(0, err, sizeof *err);
+}
+
+void crew_take_batch(const Model *m, const Call *call, Sample *samples) {
+    const int *at = ints;
+    ranks_tell(ints, call->ints * sizeof *ints);
+    for (int i = 0; i < call->B; i++) {
+        Sample s = {.label = at[0], .number = at[1], .length = {at[2], at[3]}};
+        at += HEAD;
+        for (int j = 0; j < m->task.per_example; j++) {
+            s.ids[j] = at, at += tokens_of(m, s.length[j]);
+            if (m->task.masked > 0) s.targets[j] = at, at += tokens_of(m, s.length[j]);
+        }
+        samples[i] = s;
+    }
+}
+
+/* ---- all ---- */
+
+static int count_of(const Deal *d, int B, int rank) {
+    int n = 0;
+    for (int i = 0; i < B; i++) n += d->rank_of[i] == rank;
+    return n;
+}
+
+static void send_outcomes(const Deal *d, int B, const Outcome *out) {
+    int n = 0;
+    for (int i = 0; i < B; i++)
+        if (d->rank_of[i] == ranks_me())
+            results[n++] = (Result){out->loss[i], out->predicted[i], out->right[i]};
+    ranks_send(0, results, (size_t)n * sizeof *results);
+}
+
+static void take_outcomes(const Deal *d, int B, int rank, const Outcome *out) {
+    const Result *next = results;
+    ranks_receive(rank, results, (size_t)count_of(d, B, rank) * sizeof *results);
+    for (int i = 0; i < B; i++) {
+        if (d->rank_of[i] != rank) continue;
+        if (out->loss) out->loss[i] = next->loss;
+        if (out->predicted) out->predicted[i] = next->predicted;
+        if (out->right) out->right[i] = next->right;
+        next++;
+    }
+}
+
+void crew_outcomes(const Deal *d, int B, const Outcome *out) {
+    if (ranks_me() != 0) send_outcomes(d, B, out);
+    for (int r = 1; r < d->ranks && ranks_me() == 0; r++) take_outcomes(d, B, r, out);
+}
+
+void crew_moments(const Deal *d, int B, real *moments, size_t n) {
+    for (int i = 0; i < B; i++) {
+        real *of = moments + (size_t)i * n;
+        if (d->rank_of[i] == 0) continue;
+        if (d->rank_of[i] == ranks_me()) ranks_send(0, of, n * sizeof *of);
+        if (ranks_me() == 0) ranks_receive(d->rank_of[i], of, n * sizeof *of);
+    }
+    ranks_tell(moments, (size_t)B * n * sizeof *moments);
+}

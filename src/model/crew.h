@@ -1,0 +1,66 @@
+/* What the ranks of a job tell each other (core/ranks.h). Rank 0 runs the program. Where its engine
+ * begins with a batch, it sends the others the samples; each rank computes what is its part, and
+ * sums of gradients and what became of samples come back. So the others need no data, no directory
+ * and no state, and what is read and written knows nothing of ranks. */
+#ifndef MODEL_CREW_H
+#define MODEL_CREW_H
+
+#include "core/ranks.h"
+#include "model/deal.h"
+#include "model/model.h"
+
+typedef enum Order {
+    CREW_HIRE,    /* a CrewModel and its keys follow: open an engine of it, and answer */
+    CREW_RELEASE, /* close it */
+    CREW_WEIGHTS, /* they follow */
+    CREW_STEP,
+    CREW_EVALUATE, /* samples follow */
+    CREW_DISMISS   /* no more orders */
+} Order;
+
+typedef struct Call {
+    Order order;
+    int B;
+    double scale, smoothing; /* as of engine_step */
+    RngKey key;
+    size_t ints; /* of the samples that follow */
+} Call;
+
+/* An engine's model, and what decides on its bits. */
+typedef struct CrewModel {
+    ModelTask task;
+    int max_batch, lanes;
+    bool train;
+    size_t json; /* bytes of the keys */
+    char version[128], build[512], kernels[256];
+} CrewModel;
+
+/* ---- rank 0 ---- */
+
+/* EX_CONFIG where a rank's build or kernels, and so its bits, are others, or what kept it from
+ * opening its engine; its host is named. */
+bool crew_hire(const Model *m, int max_batch, int lanes, bool train, Err *err);
+void crew_release(void);
+void crew_weights(const Model *m, const real *w);
+/* The call's order, B, scale, smoothing and key. */
+void crew_batch(const Model *m, Call call, const Sample *samples);
+void crew_dismiss(void);
+
+/* ---- ranks 1, 2, ... ---- */
+
+/* The next order. After CREW_HIRE: the model, its keys (to be freed) and whether rank 0 has the
+ * same build; and the answer, err->code 0 if all is well. */
+Call crew_call(void);
+bool crew_offer(CrewModel *model, char **json, Err *err);
+void crew_answer(const Model *m, int max_batch, const Err *err);
+/* After a batch's order: into (max_batch) samples. */
+void crew_take_batch(const Model *m, const Call *call, Sample *samples);
+
+/* ---- all ---- */
+
+/* What became of samples comes to rank 0 (all but logits); and of the moments of a batch's samples,
+ * n reals each, all ranks get all. */
+void crew_outcomes(const Deal *d, int B, const Outcome *out);
+void crew_moments(const Deal *d, int B, real *moments, size_t n);
+
+#endif

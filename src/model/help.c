@@ -1,0 +1,82 @@
+#include "model/help.h"
+
+#include "model/crew.h"
+#include "model/engine.h"
+
+typedef struct Helper {
+    Model m;
+    Engine e;
+    Sample *samples; /* (max_batch) */
+    Outcome out;
+    real *w, *grads; /* (total) grads: of what others' lanes come to, and nobody reads */
+} Helper;
+
+static bool open_engine(Helper *h, const CrewModel *c, const char *text, Err *err) {
+    cJSON *keys = cJSON_Parse(text);
+    const bool ok = model_open(&h->m, keys, &c->task, "rank 0's config", err) &&
+                    mem_fits(engine_bytes(&h->m, c->max_batch, c->lanes, c->train), err) &&
+                    engine_open(&h->e, &h->m, c->max_batch, c->lanes, c->train, err);
+    cJSON_Delete(keys);
+    return ok;
+}
+
+static void open_memory(Helper *h) {
+    const size_t B = (size_t)h->e.max_batch, total = h->m.params.total;
+    h->samples = mem_alloc(B, sizeof *h->samples);
+    h->out = (Outcome){.loss = mem_alloc(B, sizeof(double)),
+                       .predicted = mem_alloc(B, sizeof(int)),
+                       .right = mem_alloc(B, sizeof(int))};
+    h->w = mem_alloc(total, sizeof *h->w);
+    h->grads = mem_alloc(total, sizeof *h->grads);
+}
+
+static void be_hired(Helper *h) {
+    CrewModel c;
+    Err err = {0};
+    char *keys;
+    if (crew_offer(&c, &keys, &err) && open_engine(h, &c, keys, &err)) open_memory(h);
+    crew_answer(&h->m, c.max_batch, &err);
+    mem_free(keys);
+}
+
+static void be_released(Helper *h) {
+    void *const all[] = {h->samples, h->out.loss, h->out.predicted, h->out.right, h->w, h->grads};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mem_free(all[i]);
+    engine_close(&h->e);
+    if (h->m.mech) model_close(&h->m);
+    *h = (Helper){0};
+}
+
+static void work_on_batch(Helper *h, const Call *call) {
+    Engine *e = &h->e;
+    crew_take_batch(&h->m, call, h->samples);
+    if (call->order == CREW_EVALUATE) {
+        engine_evaluate(e, h->samples, call->B, &h->out, NULL);
+        return;
+    }
+    e->smoothing = call->smoothing;
+    engine_begin_update(e);
+    engine_step(e, h->samples, call->B, call->scale, call->key, h->grads, &h->out, NULL);
+}
+
+void help_rank_0(void) {
+    Helper h = {0};
+    for (;;) {
+        const Call call = crew_call();
+        switch (call.order) {
+        case CREW_HIRE: be_hired(&h); break;
+        case CREW_RELEASE: be_released(&h); break;
+        case CREW_WEIGHTS:
+            ranks_tell(h.w, h.m.params.total * sizeof *h.w);
+            engine_weights(&h.e, h.w);
+            break;
+        case CREW_STEP:
+        case CREW_EVALUATE: work_on_batch(&h, &call); break;
+        case CREW_DISMISS: be_released(&h); return;
+        }
+    }
+}
+
+void help_end(void) {
+    if (ranks_count() > 1) crew_dismiss();
+}

@@ -1,0 +1,125 @@
+#!/bin/bash
+# cast_train under mpirun: the same bits at any number of ranks, and a job that loses one ends with a message. Where
+# MPI is not installed nothing is tested but that a build without it is refused there.
+set -u
+. tests/training.sh
+if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null; then
+    echo "1..0 # SKIP MPI is not installed (Debian: mpi-default-dev)"
+    exit 0
+fi
+mode=${CAST_MODE:-release}
+case $mode in release | debug | double) ;; *) echo "1..0 # SKIP MPI is not built with sanitizers"; exit 0 ;; esac
+out=$PWD/build/mpi-$mode
+make --no-print-directory MODE="$mode" MPI=1 OUT="build/mpi-$mode" "build/mpi-$mode/cast_train" >"$tmp/log" 2>&1
+result $? "make MPI=1 builds" "$tmp/log"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+
+make_data "$tmp/single" listops 24 7 5 300
+make_data "$tmp/pairs" retrieval 24 7 5 40
+cat >"$tmp/single.json" <<END
+{ "task": "listops", "data": { "dir": "$tmp/single" },
+  "model": { "depth": 2, "heads": 2, "d": 32, "d_ff": 48, "d_emb": 24, "max_length": 280, "norm": "layer",
+             "attention": { "clusters": 5 } },
+  "train": { "steps": 8, "batch": 6, "lr": 5e-3, "schedule": "cosine", "warmup": 3, "clip": 1, "weight_decay": 0.01,
+             "lanes": 5, "log_every": 2, "eval_every": 4 } }
+END
+sed "s/listops/retrieval/; s#$tmp/single#$tmp/pairs#; s/280/36/" "$tmp/single.json" >"$tmp/pairs.json"
+
+ranks() { # ranks N THREADS OUT ARGUMENT...
+    local n=$1 threads=$2 dir=$3
+    shift 3
+    timeout 120 mpirun -n "$n" "$out/cast_train" "$@" --out "$dir" --threads "$threads" >"$tmp/log" 2>&1
+}
+
+same() { # same NAME CONFIG key=value...
+    local name=$1 want run=$tmp/run pair
+    shift
+    rm -rf "$run"*
+    "$out/cast_train" "$@" --out "$run" --threads 1 >"$tmp/log" 2>&1 || { result 1 "$name: trains" "$tmp/log"; return; }
+    want=$(hash_of "$run")
+    for pair in "2 1" "3 2" ${MOST:+"1 2" "4 1" "7 2"}; do
+        ranks "${pair% *}" "${pair#* }" "$run-$pair" "$@"
+        [ "$(hash_of "$run-$pair")" = "$want" ] && diff <(metrics_of "$run") <(metrics_of "$run-$pair") >>"$tmp/log"
+        result $? "$name: ${pair% *} ranks of ${pair#* } threads, metrics too" "$tmp/log"
+    done
+}
+MOST=1 same "ragged lengths" "$tmp/single.json"
+same "batch norm and dropout" "$tmp/single.json" model.norm=batch model.dropout=0.2 train.nan=skip
+same "pairs, accumulation, averages" "$tmp/pairs.json" train.accumulate=2 train.ema=0.9 model.dropout=0.1
+same "a batch of one, masked" "$tmp/single.json" train.batch=1 train.objective=masked model.norm=batch
+
+want=$("$out/cast_train" "$tmp/single.json" --out "$tmp/whole" >"$tmp/log" 2>&1; hash_of "$tmp/whole")
+ranks 3 1 "$tmp/stop" "$tmp/single.json" --stop-at 5 && ranks 2 2 "$tmp/stop" "$tmp/single.json"
+[ "$(hash_of "$tmp/stop")" = "$want" ]
+result $? "stopped with 3 ranks, gone on with 2" "$tmp/log"
+expect 0 "2 of 7 ranks have nothing to do" "ranks beyond the lanes are told" \
+    mpirun -n 7 "$out/cast_train" "$tmp/single.json" --stop-at 1 --no-test --out "$tmp/idle" --threads 1
+[ "$(grep -c "nothing to do" "$tmp/out")" -eq 1 ] && [ "$(grep -c "^run " "$tmp/out")" -eq 1 ]
+result $? "rank 0 alone speaks" "$tmp/out"
+grep -q '"ranks": *7' "$tmp/idle/env.json"
+result $? "env.json tells ranks" "$tmp/idle/env.json"
+
+# ---- what goes wrong ----
+
+expect 64 "make MPI=1" "a build without MPI under mpirun" mpirun -n 2 "$bin/cast_train" "$tmp/single.json" --out "$tmp/none"
+expect 78 "rank 1 on .*: its kernels would give other bits" "other kernels on a rank" \
+    mpirun -n 1 "$out/cast_train" "$tmp/single.json" --out "$tmp/kernels" : \
+    -n 1 env OPENBLAS_CORETYPE=Prescott "$out/cast_train" "$tmp/single.json" --out "$tmp/kernels"
+expect 66 "absent.json" "a config that is not there" timeout 60 mpirun -n 3 "$out/cast_train" "$tmp/absent.json"
+[ "$(grep -c "absent.json" "$tmp/out")" -le 2 ]
+result $? "is told by rank 0 alone" "$tmp/out"
+expect 70 "not be finite" "numbers that are not finite" \
+    timeout 60 mpirun -n 3 "$out/cast_train" "$tmp/single.json" train.lr=1000 train.clip=0 train.warmup=0 --out "$tmp/nan"
+
+# A run that lasts, and its ranks' processes, the first of them rank 0.
+long=("$tmp/single.json" train.steps=100000 train.eval_every=50 train.save_minutes=0.01)
+start() { # start DIR [VARIABLE=VALUE...]
+    env "${@:2}" mpirun -n 3 "$out/cast_train" "${long[@]}" --out "$1" --threads 1 >"$tmp/log" 2>&1 &
+    job=$!
+    local i
+    for ((i = 0; i < 200; i++)); do
+        [ -e "$1/last.safetensors" ] && break
+        sleep 0.1
+    done
+    mapfile -t pids < <(pgrep -f -- "--out $1 " | while read -r pid; do
+        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | sed -n "s/^OMPI_COMM_WORLD_RANK=//p;s/^PMI_RANK=//p" |
+            sed "s/\$/ $pid/"
+    done | sort -n | cut -d' ' -f2)
+}
+ended() { # ended SECONDS: whether the job does, by itself
+    local i
+    for ((i = 0; i < $1 * 10; i++)); do
+        kill -0 "$job" 2>/dev/null || { wait "$job"; return 0; }
+        sleep 0.1
+    done
+    kill -KILL "$job"
+    pkill -KILL -f -- "$out/cast_train"
+    return 1
+}
+goes_on() { # goes_on DIR: the checkpoint is whole, and gives the bits of an undisturbed run
+    local at
+    "$out/cast_train" "${long[@]}" --out "$1" --stop-at 1 --dry-run >"$tmp/log" 2>&1 || return 1
+    at=$(sed -nE 's/.*resuming at update ([0-9]+).*/\1/p' "$tmp/log")
+    rm -rf "$tmp/plain"
+    "$out/cast_train" "${long[@]}" --out "$tmp/plain" --stop-at $((at + 3)) >>"$tmp/log" 2>&1 &&
+        "$out/cast_train" "${long[@]}" --out "$1" --stop-at $((at + 3)) >>"$tmp/log" 2>&1 &&
+        [ "$(hash_of "$1")" = "$(hash_of "$tmp/plain")" ]
+}
+for rank in 0 2; do
+    start "$tmp/kill-$rank"
+    [ ${#pids[@]} -eq 3 ] && kill -KILL "${pids[rank]}" && ended 60
+    result $? "rank $rank is killed: the job ends" "$tmp/log"
+    goes_on "$tmp/kill-$rank"
+    result $? "rank $rank is killed: the run goes on, with the same bits" "$tmp/log"
+done
+start "$tmp/silent" CAST_SILENCE=2
+[ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[1]}" && ended 30 && grep -q "rank 1 on .* has not been heard of for 2" "$tmp/log"
+result $? "a silent rank ends the job, and is named" "$tmp/log"
+pkill -KILL -f -- "--out $tmp/silent "
+start "$tmp/term"
+kill -TERM "$job"
+ended 60
+result $? "SIGTERM to mpirun: the job ends" "$tmp/log"
+goes_on "$tmp/term"
+result $? "SIGTERM to mpirun: the run goes on, with the same bits" "$tmp/log"
