@@ -1,5 +1,6 @@
 #!/bin/bash
-# test.sh MODE TEST...: runs tests built with MODE, a line each, and all output of those that fail.
+# test.sh MODE TEST...: runs tests built with MODE, as many at a time as there are processors, and reports them in their
+# order, a line each, with all output of those that fail.
 #
 # A test is a program (cmocka, asked for TAP) or a shell script that prints `ok - name` and `not ok - name`; it runs
 # in the root of the project with $CAST_BIN holding the programs' directory. Ends with `N passed, N failed`.
@@ -11,7 +12,8 @@ mode=${1:?usage: test.sh MODE TEST...}
 shift
 export CAST_BIN=$PWD/build/$mode CAST_MODE=$mode CMOCKA_MESSAGE_OUTPUT=TAP
 log=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$log"' EXIT
+pool=''
+trap '[ -z "$pool" ] || kill -- -$pool 2>/dev/null; rm -rf "$log"' EXIT
 
 if [ "$mode" = tsan ]; then
     # Archer tells TSan what OpenMP synchronises; without it, correct programs look like races.
@@ -38,46 +40,15 @@ count() {
         }' "$1"
 }
 
-passed=0 failed=0 skipped=0
-run() {
-    local name=$1 out=$log/out status counts p f s began=${EPOCHREALTIME/,/.} line
+# Into $log/N: what test N prints, its status last, and the seconds it took.
+do_test() { # do_test N COMMAND...
+    local at=$log/$1 began=${EPOCHREALTIME/,/.} status
     shift
-    timeout --foreground "${TEST_TIMEOUT:-900}" "$@" >"$out" 2>&1
+    timeout --foreground "${TEST_TIMEOUT:-900}" "$@" >"$at" 2>&1
     status=$?
-    counts=$(count "$out")
-    read -r p f s <<<"$counts"
-    if [ $status -eq 124 ]; then echo "timed out after ${TEST_TIMEOUT:-900} s" >>"$out"; fi
-    if [ "$f" -eq 0 ] && [ $status -ne 0 ]; then
-        echo "exit status $status" >>"$out"
-        f=1
-    elif [ $((p + f + s)) -eq 0 ]; then
-        echo "no test ran" >>"$out"
-        f=1
-    fi
-    line=$(printf '%-44s %4d passed' "$name" "$p")
-    [ "$f" -eq 0 ] || line="$line, $f FAILED"
-    [ "$s" -eq 0 ] || line="$line, $s skipped"
-    awk -v line="$line" -v a="$began" -v b="${EPOCHREALTIME/,/.}" 'BEGIN { printf "%-72s %6.1f s\n", line, b - a }'
-    sed -n 's/^# \(.*worst error [^ ]*\).*/    \1/p' "$out"
-    [ "$s" -eq 0 ] || grep -o '# SKIP.*' "$out" | sed 's/^# SKIP/    skipped:/'
-    [ "$f" -eq 0 ] || sed 's/^/    /' "$out"
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    awk -v a="$began" -v b="${EPOCHREALTIME/,/.}" 'BEGIN { printf "%.1f\n", b - a }' >"$at.seconds"
+    echo $status >"$at.status"
 }
-
-# Gradient checks of whole models and of every mechanism take minutes of one processor: they begin first, beside the
-# others, and their turn is the last.
-takes_minutes() { [[ $1 == */grad_attention || $1 == */grad_model ]]; }
-start() { # start TEST
-    env CAST_BIN="$PWD/${1%%/tests/*}" "$1" >"$log/${1##*/}" 2>&1
-    echo $? >"$log/${1##*/}.status"
-}
-wait_for() { # wait_for TEST: its output, and its status
-    while [ ! -s "$log/${1##*/}.status" ]; do sleep 0.2; done
-    cat "$log/${1##*/}"
-    return "$(<"$log/${1##*/}.status")"
-}
-export -f wait_for
-export log
 
 # TSan must see a race that was put there, or its silence means nothing.
 canary() {
@@ -90,23 +61,68 @@ canary() {
     fi >"$log/canary"
 }
 
-others=() late=()
-for test; do
-    if takes_minutes "$test"; then late+=("$test"); else others+=("$test"); fi
-done
-for test in "${late[@]}"; do start "$test" & done
-for test in "${others[@]}" "${late[@]}"; do
-    name=${test#build/}
-    name=${name/tests\//}
-    case $test in
+start() { # start N TEST
+    case $2 in
     */race_canary)
-        canary "$test"
-        run "$name" cat "$log/canary"
+        canary "$2"
+        do_test "$1" cat "$log/canary"
         ;;
-    */grad_attention | */grad_model) run "$name" bash -c "wait_for $(printf %q "$test")" ;;
-    *.sh) run "$mode/$name" bash "$test" ;;
-    *) run "$name" env CAST_BIN="$PWD/${test%%/tests/*}" "$test" ;; # the programs of its own build
+    *.sh) do_test "$1" bash "$2" ;;
+    *) do_test "$1" env CAST_BIN="$PWD/${2%%/tests/*}" "$2" ;; # the programs of its own build
     esac
+}
+
+# As many tests at a time as there are processors. What takes minutes begins first.
+takes_minutes() { [[ $1 == */grad_attention || $1 == */grad_model ]]; }
+start_all() {
+    local i running=0 late
+    for late in true false; do
+        for ((i = 0; i < ${#tests[@]}; i++)); do
+            if takes_minutes "${tests[i]}"; then [ $late = true ] || continue; else [ $late = false ] || continue; fi
+            [ $running -lt "$processors" ] || wait -n
+            running=$((running < processors ? running + 1 : running))
+            start $i "${tests[i]}" &
+        done
+    done
+    wait
+}
+
+passed=0 failed=0 skipped=0
+report() { # report N NAME
+    local out=$log/$1 status counts p f s line
+    while [ ! -s "$out.status" ]; do sleep 0.1; done
+    status=$(<"$out.status")
+    counts=$(count "$out")
+    read -r p f s <<<"$counts"
+    if [ "$status" -eq 124 ]; then echo "timed out after ${TEST_TIMEOUT:-900} s" >>"$out"; fi
+    if [ "$f" -eq 0 ] && [ "$status" -ne 0 ]; then
+        echo "exit status $status" >>"$out"
+        f=1
+    elif [ $((p + f + s)) -eq 0 ]; then
+        echo "no test ran" >>"$out"
+        f=1
+    fi
+    line=$(printf '%-44s %4d passed' "$2" "$p")
+    [ "$f" -eq 0 ] || line="$line, $f FAILED"
+    [ "$s" -eq 0 ] || line="$line, $s skipped"
+    printf '%-72s %6.1f s\n' "$line" "$(<"$out.seconds")"
+    sed -n 's/^# \(.*worst error [^ ]*\).*/    \1/p' "$out"
+    [ "$s" -eq 0 ] || grep -o '# SKIP.*' "$out" | sed 's/^# SKIP/    skipped:/'
+    [ "$f" -eq 0 ] || sed 's/^/    /' "$out"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+tests=("$@")
+processors=$(nproc)
+set -m # in a group of processes that can be ended
+start_all &
+pool=$!
+set +m
+for ((i = 0; i < ${#tests[@]}; i++)); do
+    name=${tests[i]#build/}
+    name=${name/tests\//}
+    case $name in *.sh) name=$mode/$name ;; esac
+    report $i "$name"
     if [ "${STOP:-}" ] && [ $failed -gt 0 ]; then break; fi
 done
 [ $skipped -eq 0 ] || echo "$skipped skipped, for the reasons above"
