@@ -5,6 +5,7 @@
 
 #include "core/mem.h"
 #include "core/option.h"
+#include "core/ranks.h"
 #include "sweep/sweep.h"
 #include "train/stop.h"
 
@@ -41,7 +42,7 @@ static const Program program = {
     "Stopped at any moment, by whatever, the same command goes on where it was; runs that are done "
     "are not repeated. One that fails is told, tried again by the next call, and holds up no "
     "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
-    "DIR, of the same base config.\n",
+    "DIR, of the same base config. Under mpirun each of n processes makes every n-th run.\n",
     options,
     "Exit status: 0 all runs are done; 1 some failed; 75 stopped by a signal, and saved; others as "
     "cast_train's, where nothing could be begun. 'cast_train --help' lists the keys. 'cast_report "
@@ -67,6 +68,8 @@ int main(int argc, char **argv) {
     int failed = 0;
     char *command = option_command(argc, argv);
     r.command = command;
+    r.rank = ranks_will_be();
+    r.ranks = ranks_started();
     bool ok = parse(&r, argc, argv, &err);
     if (ok) {
         stop_ignore_write_signals();

@@ -28,8 +28,7 @@ int ranks_will_be(void) {
     return open_mpi ? open_mpi : env_positive("PMI_RANK");
 }
 
-/* How many processes mpirun has started, as its libraries tell them; 0: it is not there. */
-static int started_as(void) {
+int ranks_started(void) {
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (env_positive(sizes[i])) return env_positive(sizes[i]);
@@ -127,7 +126,7 @@ static void check_binding(int ours) {
 /* Without mpirun MPI is not even initialised, which takes its time. */
 bool ranks_open(int processors, Err *err) {
     int threads;
-    if (started_as() < 1) return true;
+    if (ranks_started() < 1) return true;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads) != MPI_SUCCESS)
         return err_set(err, EX_UNAVAILABLE, "MPI cannot be initialised");
     MPI_Comm_size(MPI_COMM_WORLD, &count);
@@ -187,11 +186,11 @@ void ranks_receive(int from, void *data, size_t bytes) {
 #else
 
 bool ranks_open(int processors, Err *err) {
-    return started_as() < 2 ||
+    return ranks_started() < 2 ||
            err_set(err, EX_USAGE,
                    "mpirun has started %d processes of a build without MPI, each of which would be "
                    "a run of its own: 'make MPI=1' builds one that shares the work",
-                   started_as());
+                   ranks_started());
 }
 void ranks_close(void) {}
 void ranks_tell(void *data, size_t bytes) {}

@@ -24,7 +24,9 @@ void ranks_close(void);
 /* Until ranks_open: one, and this is it. */
 int ranks_count(void);
 int ranks_me(void);
-/* Before that, as mpirun tells it. */
+/* Before that, and without MPI, as mpirun tells it: how many processes it has started, 0 where it
+ * is not there, and which of them this is. */
+int ranks_started(void);
 int ranks_will_be(void);
 /* Where a rank runs, as the host calls itself. */
 const char *ranks_host(int rank);

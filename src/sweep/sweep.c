@@ -32,6 +32,14 @@ typedef struct Sweep {
     bool brief; /* the tables were shown */
 } Sweep;
 
+/* Whether other processes make runs of this sweep, too. */
+static bool is_shared(const Sweep *s) { return s->r->only || s->r->ranks > 1; }
+
+static bool is_ours(const Sweep *s, int run) {
+    if (s->r->only) return run == s->r->only - 1;
+    return s->r->ranks < 2 || run % s->r->ranks == s->r->rank;
+}
+
 /* ---- the process of a run ---- */
 
 /* The command that makes this run alone, to be freed. */
@@ -72,7 +80,7 @@ static bool train_alone(const Sweep *s, int run, Err *err) {
     place_of(s, run, &among);
     char *command = alone_command(s, overrides, dir);
     const TrainRequest request = {
-        .dir = dir, .command = command, .brief = s->brief, .among = s->r->only ? NULL : &among};
+        .dir = dir, .command = command, .brief = s->brief, .among = is_shared(s) ? NULL : &among};
     lanes_open(s->r->threads);
     bool ok = lanes_start(err);
     if (ok) gemm_open();
@@ -189,7 +197,7 @@ static void tell_run(const Sweep *s, int run) {
         snprintf(left, sizeof left, ", about %s left", format_duration(time, sizeof time, seconds));
     log_info("%s", "");
     snprintf(head, sizeof head, "run %d of %d", run + 1, p->grid.runs);
-    log_headed(LOG_BOLD, head, "  %s%s", p->runs[run].name, s->r->only ? "" : left);
+    log_headed(LOG_BOLD, head, "  %s%s", p->runs[run].name, is_shared(s) ? "" : left);
 }
 
 static void tell_end(const Sweep *s, bool stopped) {
@@ -197,13 +205,13 @@ static void tell_end(const Sweep *s, bool stopped) {
     const int done = plan_count(p, PLAN_DONE), failed = plan_count(p, PLAN_FAILED);
     log_info("%s", "");
     for (int i = 0; i < p->grid.runs; i++)
-        if (p->runs[i].why && (!s->r->only || s->r->only == i + 1))
+        if (p->runs[i].why && is_ours(s, i))
             log_headed(LOG_RED, "failed", "   run %d, %s: %s", i + 1, p->runs[i].name,
                        p->runs[i].why);
     log_headed(LOG_BOLD, "sweep", "    %s: %d of %d runs are done", p->dir, done, p->grid.runs);
     if (stopped || failed)
         log_info("%s %s", stopped ? "to go on:" : "to try again what failed:", s->r->command);
-    if (done && !s->r->only) {
+    if (done && !is_shared(s)) {
         char *see = option_command(2, (char *[]){(char *)"cast_report", (char *)p->dir});
         log_info("to see them: %s", see);
         mem_free(see);
@@ -241,22 +249,22 @@ static bool still_there(const Sweep *s, Err *err) {
 }
 
 static bool make_runs(Sweep *s, int *failed, Err *err) {
-    const int from = s->r->only ? s->r->only - 1 : 0,
-              to = s->r->only ? s->r->only : s->plan.grid.runs;
+    const int runs = s->plan.grid.runs;
     bool ok = true;
     *err = (Err){0};
     stop_share();
     stop_on_signals();
     /* Ignored, as some programs leave it to those they start, it would hide how a run ended. */
     signal(SIGCHLD, SIG_DFL);
-    for (int i = from; ok && i < to; i++) {
+    for (int i = 0; ok && i < runs; i++) {
         const PlanState state = s->plan.runs[i].state;
-        if (state != PLAN_NEW && state != PLAN_BEGUN) continue;
+        if (!is_ours(s, i) || (state != PLAN_NEW && state != PLAN_BEGUN)) continue;
         ok = !stop_asked() && still_there(s, err) && make_run(s, i, err);
     }
     tell_end(s, !ok);
-    for (int i = from; i < to; i++)
-        *failed += s->plan.runs[i].state == PLAN_WRONG || s->plan.runs[i].state == PLAN_FAILED;
+    for (int i = 0; i < runs; i++)
+        *failed += is_ours(s, i) &&
+                   (s->plan.runs[i].state == PLAN_WRONG || s->plan.runs[i].state == PLAN_FAILED);
     if (!ok && !err->code)
         err_set(err, EX_TEMPFAIL, "%s: stopped", stop_asked() ? stop_asked() : "a signal");
     return ok;
@@ -264,16 +272,16 @@ static bool make_runs(Sweep *s, int *failed, Err *err) {
 
 static bool take_dir(Sweep *s, Err *err) {
     const char *dir = s->r->plan.dir;
-    const double wait = s->r->only ? task_lock_seconds : lock_seconds;
+    const double wait = is_shared(s) ? task_lock_seconds : lock_seconds;
     return file_make_dirs(dir, err) && lock_take(&s->lock, dir, wait, err);
 }
 
 static bool work(Sweep *s, int *failed, Err *err) {
     const SweepRequest *r = s->r;
-    tell_plan(s);
+    if (r->rank == 0) tell_plan(s);
     if (r->dry_run) return true;
     if (!plan_record(&s->plan, err)) return false;
-    if (r->only) lock_release(&s->lock);
+    if (is_shared(s)) lock_release(&s->lock);
     return r->slurm ? slurm_write(r->slurm, &s->plan, &r->plan, r->threads, err)
                     : make_runs(s, failed, err);
 }
@@ -302,7 +310,7 @@ bool sweep_run(const SweepRequest *r, int *failed, Err *err) {
         ok = err_set(err, EX_USAGE, "--only %d: there are %d runs", r->only, s.plan.grid.runs);
     /* Tasks of a job share the directory: their runs have locks of their own, and only the first
      * has sweep.json to write. */
-    if (ok && !r->dry_run && !(r->only && s.plan.recorded)) {
+    if (ok && !r->dry_run && !(is_shared(&s) && s.plan.recorded)) {
         /* Now that it is known to be one, behind the lock: another may just have ended. */
         plan_close(&s.plan);
         ok = take_dir(&s, err) && plan_open(&s.plan, &r->plan, err);

@@ -10,8 +10,9 @@ typedef struct SweepRequest {
     const char *command; /* that called this program: how to go on */
     int threads;         /* of a run; 0: as cast_train chooses */
     int only;            /* run 1, 2, ... alone; 0: all */
-    bool dry_run;        /* print what is to be done, and touch nothing */
-    const char *slurm;   /* write a job script there, and run nothing; NULL: none */
+    int rank, ranks;   /* of several processes that mpirun has started, each takes runs by turns */
+    bool dry_run;      /* print what is to be done, and touch nothing */
+    const char *slurm; /* write a job script there, and run nothing; NULL: none */
 } SweepRequest;
 
 /* *failed: how many runs failed, or cannot be run. False: EX_TEMPFAIL, a signal came, and the same

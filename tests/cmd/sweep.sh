@@ -211,6 +211,19 @@ for ((i = 1; i <= 4; i++)); do
 done
 expect 0 '4 runs, 4 done' "makes a sweep" "${sweep[@]}" train.steps=20 --out "$tmp/only" --dry-run
 
+# As mpirun tells its processes which they are.
+for i in 0 1 2; do
+    OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=$i "${sweep[@]}" train.steps=20 --out "$tmp/ranks" >"$tmp/log$i" 2>&1 &
+    tasks[i]=$!
+done
+for i in 0 1 2; do
+    wait "${tasks[i]}"
+    result $? "process $i of 3" "$tmp/log$i"
+done
+expect 0 '4 runs, 4 done' "several processes make a sweep" "${sweep[@]}" train.steps=20 --out "$tmp/ranks" --dry-run
+[ "$(grep -c '^run [0-9]' "$tmp/log0")" -eq 2 ] && [ "$(grep -c '^run 2 of 4' "$tmp/log1")" -eq 1 ]
+result $? "each makes runs of its own" "$tmp/log0"
+
 # ---- a time as the end ----
 
 timed=("$bin/cast_sweep" "$tmp/tiny.json" train.steps=100000000 "model.attention.clusters=2,3" --threads 1 --out "$tmp/timed")
