@@ -22,7 +22,7 @@ typedef struct Options {
     char *const *overrides;
     int noverrides, threads;
     double seconds;
-    bool json, approximation;
+    bool json, approximation, scaling;
 } Options;
 
 #define AT(field) offsetof(Options, field)
@@ -34,6 +34,9 @@ static const Option options[] = {
     {"approximation", OPTION_FLAG, AT(approximation), NULL,
      "instead of a step: how near the attention comes to exact attention on random queries, keys "
      "and values, N(0,1)"},
+    {"scaling", OPTION_FLAG, AT(scaling), NULL,
+     "a row for 1, 2, 4, ... threads, up to --threads: how much faster than one, and what it is "
+     "lost to"},
     {"seconds", OPTION_REAL, AT(seconds), "S", "time to measure for [3]"},
     {"threads", OPTION_INT, AT(threads), "n", "[the physical cores]", 1, OPTION_MOST_THREADS},
     {"json", OPTION_FLAG, AT(json), NULL,
@@ -61,7 +64,9 @@ static bool parse(Options *o, int argc, char **argv, Err *err) {
     o->config = line.words[0]; /* NULL: none, and then nothing overrides it */
     o->overrides = line.words + 1;
     o->noverrides = line.nwords - 1;
-    if (!o->config && (o->mechanisms || o->lengths || o->approximation))
+    if (o->scaling && (o->mechanisms || o->lengths || o->approximation))
+        return err_set(err, EX_USAGE, "--scaling is of one mechanism, one length and its step");
+    if (!o->config && (o->mechanisms || o->lengths || o->approximation || o->scaling))
         return err_set(err, EX_USAGE, "no CONFIG given; 'cast_bench --help' says more");
     return true;
 }
@@ -123,6 +128,8 @@ static void print_json(const BenchResult *r) {
     cJSON_AddNumberToObject(o, "folded_share", r->folded_share);
     cJSON_AddNumberToObject(o, "avoided_share", r->avoided_share);
     cJSON_AddNumberToObject(o, "peak_rss_mb", r->peak_rss_mb);
+    cJSON_AddNumberToObject(o, "serial_seconds", r->serial_seconds);
+    cJSON_AddNumberToObject(o, "busy_seconds", r->busy_seconds);
     cJSON *parts = cJSON_AddObjectToObject(o, "parts_seconds");
     for (int i = 0; i < r->nparts; i++)
         cJSON_AddNumberToObject(parts, r->parts[i].name, r->parts[i].seconds);
@@ -278,11 +285,12 @@ static bool concerns(const char *override, const char *mechanism) {
 }
 
 /* Runs this program for a row. `mechanism` and `length` are NULL where they are CONFIG's. */
-static cJSON *bench_config(const Options *o, const char *mechanism, const char *length, Err *err) {
+static cJSON *bench_config(const Options *o, const char *mechanism, const char *length, int team,
+                           Err *err) {
     char threads[32], seconds[32], attention[128], tokens[64], approximation[] = "--approximation";
     char **argv = mem_alloc((size_t)o->noverrides + 9, sizeof *argv);
     int n = 0;
-    snprintf(threads, sizeof threads, "--threads=%d", lanes_threads());
+    snprintf(threads, sizeof threads, "--threads=%d", team);
     snprintf(seconds, sizeof seconds, "--seconds=%g", o->seconds);
     argv[n++] = (char[]){"cast_bench"};
     argv[n++] = threads;
@@ -307,7 +315,7 @@ static cJSON *bench_config(const Options *o, const char *mechanism, const char *
 }
 
 static bool bench_row(const Options *o, const char *mechanism, const char *length, Err *err) {
-    cJSON *r = bench_config(o, mechanism, length, err);
+    cJSON *r = bench_config(o, mechanism, length, lanes_threads(), err);
     if (!r)
         text_print(o->json ? stderr : stdout, "  %-10s %8s  %s\n", mechanism ? mechanism : "",
                    length ? length : "", err->text);
@@ -337,12 +345,70 @@ static bool bench_table(const Options *o, Err *err) {
     return any;
 }
 
+/* ---- more and more threads ---- */
+
+static double step_seconds(const cJSON *r) {
+    return number(r, "batch") / number(r, "samples_per_s");
+}
+
+/* Of all threads' time what one would have taken for a step is used. The rest: they wait in lanes
+ * for others, they wait outside of lanes, where one works, or their work takes longer, since they
+ * share caches, memory and clocks. */
+static void add_losses(cJSON *r, const cJSON *alone) {
+    const double n = number(r, "threads"), serial = number(r, "serial_seconds"),
+                 all = n * step_seconds(r), used = step_seconds(alone) / all,
+                 waiting = (all - n * serial - number(r, "busy_seconds")) / all,
+                 outside = (n - 1) * serial / all;
+    cJSON_AddNumberToObject(r, "faster", step_seconds(alone) / step_seconds(r));
+    cJSON_AddNumberToObject(r, "efficiency", used);
+    cJSON_AddNumberToObject(r, "lost_waiting", waiting);
+    cJSON_AddNumberToObject(r, "lost_serial", outside);
+    cJSON_AddNumberToObject(r, "lost_slower", 1 - used - waiting - outside);
+}
+
+/* Without the sign of a zero. */
+static double percent(const cJSON *r, const char *key) {
+    const double x = 100 * number(r, key);
+    return x > -0.05 && x < 0 ? 0 : x;
+}
+
+static void print_scaling_row(const cJSON *r) {
+    printf("  %7.0f %12.2f %8.2f %10.1f %% %10.1f %% %10.1f %% %10.1f %%\n", number(r, "threads"),
+           number(r, "samples_per_s"), number(r, "faster"), percent(r, "efficiency"),
+           percent(r, "lost_waiting"), percent(r, "lost_serial"), percent(r, "lost_slower"));
+}
+
+static bool bench_scaling(const Options *o, Err *err) {
+    const int most = lanes_threads();
+    cJSON *alone = NULL;
+    bool ok = true;
+    if (!o->json)
+        printf("  %7s %12s %8s %12s %12s %12s %12s\n", "threads", "samples/s", "faster",
+               "efficiency", "lost:waiting", "serial part", "slower work");
+    for (int n = 1; ok && n <= most; n = n < most && 2 * n > most ? most : 2 * n) {
+        cJSON *r = bench_config(o, NULL, NULL, n, err);
+        ok = r != NULL;
+        if (ok) add_losses(r, alone ? alone : r);
+        if (ok) (o->json ? print_line : print_scaling_row)(r);
+        fflush(stdout);
+        if (alone)
+            cJSON_Delete(r);
+        else
+            alone = r;
+    }
+    cJSON_Delete(alone);
+    return ok;
+}
+
 static bool bench(const Options *o, Err *err) {
     const int threads = lanes_open(o->threads);
     const bool table = o->mechanisms || o->lengths;
+    bool (*const what)(const Options *, Err *) = o->scaling ? bench_scaling
+                                                 : table    ? bench_table
+                                                            : bench_one;
     if (!lanes_start(err)) return false;
     gemm_open();
-    if (o->config && !(table ? bench_table : bench_one)(o, err)) return false;
+    if (o->config && !what(o, err)) return false;
     if (!o->json && !o->approximation)
         print_machine(threads); /* last: its buffers would count as the config's memory */
     return true;

@@ -34,6 +34,9 @@ typedef struct Offer {
 } Offer;
 static Offer *offers; /* (team) */
 
+static LanesMeter *meter;
+void lanes_measure(LanesMeter *m) { meter = m; }
+
 static int read_int(const char *path) {
     int v = -1;
     FILE *f = fopen(path, "r");
@@ -199,14 +202,28 @@ static void wait_a_little(int *turns) {
         spin_hint();
 }
 
+/* Seconds, while they are measured, that this thread has waited in lanes_share: they are none of
+ * the job that it is at. */
+static _Thread_local double waited;
+
+static double now(void) { return meter ? clock_seconds() : 0; }
+
+/* Until from <= *n <= to. */
+static void wait_for(const _Atomic int *n, int from, int to) {
+    int turns = 0;
+    if (*n >= from && *n <= to) return;
+    const double start = now();
+    while (*n < from || *n > to) wait_a_little(&turns);
+    waited += now() - start;
+}
+
 /* Takes parts until none is left. Whoever waits for his turn to finish waits for earlier parts,
  * which others are at. */
 static void work_on(Offer *o, int thread) {
     int part;
     while ((part = o->next++) < o->parts) {
-        int turns = 0;
         o->job(o->ctx, part, thread);
-        while (o->finish && o->done < part) wait_a_little(&turns);
+        if (o->finish) wait_for(&o->done, part, o->parts);
         if (o->finish) o->finish(o->ctx, part, thread);
         o->done++;
     }
@@ -236,35 +253,58 @@ void lanes_share(int parts, PartJob *job, PartJob *finish, const void *ctx) {
         return;
     }
     Offer *o = &offers[thread];
-    int turns = 0;
     o->job = job, o->finish = finish, o->ctx = ctx, o->parts = parts;
     o->next = o->done = 0;
     o->open = true;
     work_on(o, thread);
     o->open = false;
-    while (o->helpers > 0) wait_a_little(&turns); /* who is at a part is in the offer */
+    wait_for(&o->helpers, 0, 0); /* who is at a part is in the offer */
+}
+
+/* A run of lanes, as threads see it. */
+typedef struct Team {
+    LaneJob *job;
+    void *ctx;
+    int lanes;
+    _Atomic int next, done;
+} Team;
+
+/* Returns the seconds of this thread's work, while they are measured. */
+static double take_part(Team *t, int thread) {
+    int lane, turns = 0;
+    double start = now(), busy = 0;
+    waited = 0;
+    while ((lane = t->next++) < t->lanes) {
+        t->job(t->ctx, lane, thread);
+        t->done++;
+    }
+    busy += now() - start;
+    while (t->done < t->lanes) {
+        start = now();
+        if (help(thread)) {
+            busy += now() - start;
+            turns = 0;
+        } else {
+            wait_a_little(&turns);
+        }
+    }
+    return busy - waited;
 }
 
 static void run(int lanes, LaneJob *job, void *ctx, int threads) {
-    _Atomic int next = 0, done = 0;
+    Team t = {job, ctx, lanes, 0, 0};
+    const double start = now();
+    double busy = 0;
     if (lanes < 1 || threads <= 1) {
         for (int lane = 0; lane < lanes; lane++) job(ctx, lane, 0);
-        return;
+        busy = now() - start;
+    } else {
+#pragma omp parallel num_threads(threads) reduction(+ : busy)
+        busy += take_part(&t, omp_get_thread_num());
     }
-#pragma omp parallel num_threads(threads)
-    {
-        const int thread = omp_get_thread_num();
-        int lane, turns = 0;
-        while ((lane = next++) < lanes) {
-            job(ctx, lane, thread);
-            done++;
-        }
-        while (done < lanes)
-            if (help(thread))
-                turns = 0;
-            else
-                wait_a_little(&turns);
-    }
+    if (!meter) return;
+    meter->busy += busy;
+    meter->runs += now() - start;
 }
 
 void lanes_run(int lanes, LaneJob *job, void *ctx) {
@@ -422,42 +462,4 @@ void lanes_sum(LanePool *p, int lanes, LaneSumJob *job, void *ctx, real *total, 
     if (p->cuts) run.first = p->cuts[ranks_me()], run.end = p->cuts[ranks_me() + 1];
     lanes_run_sharing(run.end - run.first, sum_lane, &run);
     if (p->cuts) join_ranks(&run);
-}
-
-/* ---- a job aside ---- */
-
-struct Aside {
-    void (*job)(void *ctx);
-    void *ctx;
-    pthread_t thread;
-    bool threaded;
-    _Atomic bool done;
-};
-
-static void *run_aside(void *aside) {
-    Aside *a = aside;
-    a->job(a->ctx);
-    a->done = true;
-    return NULL;
-}
-
-Aside *lanes_aside(void (*job)(void *ctx), void *ctx) {
-    Aside *a = mem_alloc(1, sizeof *a);
-    a->job = job;
-    a->ctx = ctx;
-    a->threaded = pthread_create(&a->thread, NULL, run_aside, a) == 0;
-    if (!a->threaded) run_aside(a);
-    return a;
-}
-
-bool lanes_aside_done(const Aside *a, double seconds) {
-    const double until = clock_seconds() + seconds;
-    const struct timespec a_while = {.tv_nsec = 1000000};
-    while (!a->done && clock_seconds() < until) nanosleep(&a_while, NULL);
-    return a->done;
-}
-
-void lanes_aside_end(Aside *a) {
-    if (a && a->threaded) pthread_join(a->thread, NULL);
-    mem_free(a);
 }

@@ -34,6 +34,13 @@ void lanes_run_sharing(int lanes, LaneJob *job, void *ctx);
 typedef void PartJob(const void *ctx, int part, int thread);
 void lanes_share(int parts, PartJob *job, PartJob *finish, const void *ctx);
 
+/* What becomes of threads' time while it is measured (NULL: it is not, which costs nothing). */
+typedef struct LanesMeter {
+    double runs; /* seconds of all lanes_run and lanes_sum together */
+    double busy; /* of these, what all threads together spent in jobs */
+} LanesMeter;
+void lanes_measure(LanesMeter *m);
+
 /* Gradients: every lane adds into a buffer of its own, and buffers are summed pairwise in a tree
  * fixed by the number of lanes alone, each pair as soon as both are done. */
 typedef struct LanePool {
@@ -53,14 +60,5 @@ void lanepool_layout(LanePool *p, Arena *a, int lanes, size_t reals);
 typedef void LaneSumJob(void *ctx, int lane, int thread, real *sum);
 void lanes_sum(LanePool *p, int lanes, LaneSumJob *job, void *ctx, real *total, size_t from,
                size_t to);
-
-/* A job beside all of these, on a thread of its own; where the system gives none it is done before
- * lanes_aside returns. It uses no lanes. */
-typedef struct Aside Aside;
-Aside *lanes_aside(void (*job)(void *ctx), void *ctx);
-/* Whether it is done; waits for that, but at most so many seconds. */
-bool lanes_aside_done(const Aside *a, double seconds);
-/* Waits for its end and frees it; NULL: there is none. */
-void lanes_aside_end(Aside *a);
 
 #endif

@@ -92,8 +92,8 @@ bool verify_start(Verify *v, Dataset *splits, double seconds, Err *err) {
         v->split[v->n++] = d;
     }
     if (v->n == 0) return true;
-    v->reader = lanes_aside(read_all, v);
-    return !lanes_aside_done(v->reader, seconds) || verify_wait(v, err);
+    v->reader = aside_start(read_all, v);
+    return !aside_done(v->reader, seconds) || verify_wait(v, err);
 }
 
 bool verify_wait(Verify *v, Err *err) {
@@ -108,6 +108,6 @@ bool verify_now(Dataset *splits, Err *err) {
 }
 
 void verify_close(Verify *v) {
-    lanes_aside_end(v->reader);
+    aside_end(v->reader);
     v->reader = NULL;
 }

@@ -12,7 +12,7 @@
 #ifndef DATA_VERIFY_H
 #define DATA_VERIFY_H
 
-#include "core/lanes.h"
+#include "core/aside.h"
 #include "data/dataset.h"
 
 typedef struct Verify {

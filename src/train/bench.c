@@ -106,10 +106,12 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median time of a step. */
-static double time_steps(Bench *b, double seconds) {
+/* The median time of a step; and of all, what r is to know of the mean one. */
+static double time_steps(Bench *b, double seconds, BenchResult *r) {
+    LanesMeter lanes = {0};
     engine_weights(&b->engine, b->w);
     update(b, 1);
+    lanes_measure(&lanes);
     double start = clock_seconds();
     for (b->nsteps = 0; b->nsteps < MOST_STEPS;) {
         double t = clock_seconds();
@@ -117,6 +119,9 @@ static double time_steps(Bench *b, double seconds) {
         b->step[b->nsteps++] = clock_seconds() - t;
         if (b->nsteps >= 3 && clock_seconds() - start > seconds) break;
     }
+    lanes_measure(NULL);
+    r->serial_seconds = (clock_seconds() - start - lanes.runs) / b->nsteps;
+    r->busy_seconds = lanes.busy / b->nsteps;
     qsort(b->step, (size_t)b->nsteps, sizeof *b->step, by_value);
     return b->step[b->nsteps / 2];
 }
@@ -217,13 +222,13 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, Err *err) {
     if (ok) {
         const Model *m = &c->model;
         const int threads = lanes_threads(), per = m->task.per_example;
-        double before = peak_gflops(threads), step = time_steps(b, seconds),
-               after = peak_gflops(threads);
         *r = (BenchResult){.task = c->task->name,
                            .mechanism = m->mech->name,
                            .tokens = m->max_tokens,
                            .batch = c->train.batch,
                            .threads = threads};
+        const double before = peak_gflops(threads), step = time_steps(b, seconds, r),
+                     after = peak_gflops(threads);
         r->sample_flops = 3 * (per * model_flops(m, m->conf.max_length) + model_head_flops(m));
         r->samples_per_s = r->batch / step;
         r->tokens_per_s = r->samples_per_s * per * m->max_tokens;

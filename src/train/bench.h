@@ -14,6 +14,7 @@ typedef struct BenchResult {
     int tokens, batch, threads; /* tokens: of a document */
     double samples_per_s, tokens_per_s, gflops, peak_gflops, peak_rss_mb;
     double sample_seconds, sample_flops; /* a sample's share of a step, on one thread */
+    double serial_seconds, busy_seconds; /* of a step: outside of lanes; of all threads in them */
     double folded_share;  /* of sample_flops: the embedding's projection where it is folded
                              (model/fold.h) */
     double avoided_share; /* of sample_flops: never executed, see AttnMeter */

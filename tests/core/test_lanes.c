@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "core/aside.h"
 #include "core/lanes.h"
 #include "core/log.h"
 #include "core/peak.h"
@@ -314,15 +315,15 @@ static void meet_aside(void *ctx) {
 static void a_job_aside(void **state) {
     (void)state;
     Meeting m = {0};
-    Aside *a = lanes_aside(meet_aside, &m);
-    assert_false(lanes_aside_done(a, 0));
+    Aside *a = aside_start(meet_aside, &m);
+    assert_false(aside_done(a, 0));
     while (!m.there) continue;
-    assert_false(lanes_aside_done(a, 0.01));
+    assert_false(aside_done(a, 0.01));
     m.here = true;
-    assert_true(lanes_aside_done(a, 60));
-    lanes_aside_end(a);
-    lanes_aside_end(lanes_aside(meet_aside, &m)); /* which waits for it */
-    lanes_aside_end(NULL);
+    assert_true(aside_done(a, 60));
+    aside_end(a);
+    aside_end(aside_start(meet_aside, &m)); /* which waits for it */
+    aside_end(NULL);
 }
 
 int main(void) {
