@@ -30,11 +30,13 @@ static bool check_name(const Plan *p, Err *err) {
 }
 
 /* What may be in the directory of a first sweep: what was left of one that was ended at its start,
- * and directories of runs, which it may take for its own, or of other sweeps. */
+ * sweep.json of one that has begun since we looked for it, which is read again behind the lock, and
+ * directories of runs, which it may take for its own, or of other sweeps. */
 static bool is_of_sweep(const char *path, const char *name) {
     char inner[FILE_PATH_MAX];
     Err ignored;
-    return !strcmp(name, "lock") || atomic_is_temp(name, "sweep.json") ||
+    return !strcmp(name, "lock") || !strcmp(name, "sweep.json") ||
+           atomic_is_temp(name, "sweep.json") ||
            (file_in(inner, path, "config.json", &ignored) && file_exists(inner)) ||
            (file_in(inner, path, "sweep.json", &ignored) && file_exists(inner));
 }
