@@ -53,6 +53,20 @@ make_data() { # make_data DIR TASK TRAIN VAL TEST LONGEST
     make_split "$1/test.safetensors" "$2" "$5" "$6" 3
 }
 
+# $tmp/single.json, of documents of ragged lengths, and $tmp/pairs.json, with their data.
+tiny_configs() { # tiny_configs STEPS LANES
+    make_data "$tmp/single" listops 24 7 5 300
+    make_data "$tmp/pairs" retrieval 24 7 5 40
+    cat >"$tmp/single.json" <<END
+{ "task": "listops", "data": { "dir": "$tmp/single" },
+  "model": { "depth": 2, "heads": 2, "d": 32, "d_ff": 48, "d_emb": 24, "max_length": 280, "norm": "layer",
+             "attention": { "clusters": 5 } },
+  "train": { "steps": $1, "batch": 6, "lr": 5e-3, "schedule": "cosine", "warmup": 3, "clip": 1, "weight_decay": 0.01,
+             "lanes": $2, "log_every": 3, "eval_every": 6 } }
+END
+    sed "s/listops/retrieval/; s#$tmp/single#$tmp/pairs#; s/280/36/" "$tmp/single.json" >"$tmp/pairs.json"
+}
+
 # Writes bytes, given as escapes, over those of a tensor, from byte AT of them on; the checksum is made right again.
 edit() { # edit FILE TENSOR BYTES [AT]
     local file=$1 header at crc

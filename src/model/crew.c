@@ -68,8 +68,9 @@ bool crew_hire(const Model *m, int max_batch, int lanes, bool train, Err *err) {
     ranks_tell(text, c.json);
     cJSON_free(text);
     cJSON_Delete(keys);
+    if (!hear_answers(err)) return false;
     open_memory(m, max_batch);
-    return hear_answers(err);
+    return true;
 }
 
 void crew_release(void) {

@@ -2,16 +2,7 @@
 # Training gives the same bits at any number of threads, with either flavour of OpenBLAS, and stopped and resumed.
 set -u
 . tests/training.sh
-make_data "$tmp/single" listops 24 7 5 300
-make_data "$tmp/pairs" retrieval 24 7 5 40
-cat >"$tmp/single.json" <<END
-{ "task": "listops", "data": { "dir": "$tmp/single" },
-  "model": { "depth": 2, "heads": 2, "d": 32, "d_ff": 48, "d_emb": 24, "max_length": 280, "norm": "layer",
-             "attention": { "clusters": 5 } },
-  "train": { "steps": 20, "batch": 6, "lr": 5e-3, "schedule": "cosine", "warmup": 3, "clip": 1, "weight_decay": 0.01,
-             "lanes": 4, "log_every": 3, "eval_every": 6 } }
-END
-sed "s/listops/retrieval/; s#$tmp/single#$tmp/pairs#; s/280/36/" "$tmp/single.json" >"$tmp/pairs.json"
+tiny_configs 20 4
 
 train() { # train OUT THREADS CONFIG key=value...
     local out=$1 threads=$2

@@ -15,16 +15,7 @@ result $? "make MPI=1 builds" "$tmp/log"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 
-make_data "$tmp/single" listops 24 7 5 300
-make_data "$tmp/pairs" retrieval 24 7 5 40
-cat >"$tmp/single.json" <<END
-{ "task": "listops", "data": { "dir": "$tmp/single" },
-  "model": { "depth": 2, "heads": 2, "d": 32, "d_ff": 48, "d_emb": 24, "max_length": 280, "norm": "layer",
-             "attention": { "clusters": 5 } },
-  "train": { "steps": 8, "batch": 6, "lr": 5e-3, "schedule": "cosine", "warmup": 3, "clip": 1, "weight_decay": 0.01,
-             "lanes": 5, "log_every": 2, "eval_every": 4 } }
-END
-sed "s/listops/retrieval/; s#$tmp/single#$tmp/pairs#; s/280/36/" "$tmp/single.json" >"$tmp/pairs.json"
+tiny_configs 8 5
 
 ranks() { # ranks N THREADS OUT ARGUMENT...
     local n=$1 threads=$2 dir=$3
