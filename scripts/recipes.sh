@@ -1,0 +1,54 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# Recipes, and the runs that they were chosen from. Budgets are in updates; what is done stays, in $dir, so
+# that the same command goes on.
+
+# A run of so many updates, in eight parts with a validation each. With masked=N in front of its keys it begins with the
+# weights of N updates of masked training, of the same keys.
+recipe() { # recipe RUN TASK UPDATES KEY=VALUE...
+    local run=$dir/$1 task=$2 updates=$3 masked
+    shift 3
+    if [[ ${1-} == masked=* ]]; then
+        masked=${1#masked=}
+        shift
+        cast_train "configs/$task.json" "$@" train.objective=masked train.steps="$masked" train.label_smoothing=0 \
+            train.eval_every=$((masked / 4)) --no-test --out "$run-masked"
+        set -- "$@" train.init="$run-masked/last.safetensors"
+    fi
+    cast_train "configs/$task.json" "$@" train.steps="$updates" train.eval_every=$((updates / 8)) "${test[@]}" --out "$run"
+}
+
+# A run that ends badly does not hold up the others; one that is stopped stops them.
+cast_train() {
+    local status=0
+    ./cast_train "$@" || status=$?
+    case $status in 0) ;; 75 | 1[234]?) exit $status ;; *) failed=1 ;; esac
+}
+
+# What `best` was chosen from: 20 minutes a row on two quiet cores (results/best.md has the speeds). Names are those of
+# the page.
+modern="model.positions=rope model.norm=layer model.pre_norm=true"
+searched() {
+    cat <<END
+text base 3200 $modern model.conv=5 train.lr=2e-3
+image base 6000 $modern model.conv=5 train.lr=2e-3 data.augment=true
+text masked 1600 masked=1600 $modern model.conv=5 train.lr=2e-3
+image masked 3000 masked=3000 $modern model.conv=5 train.lr=2e-3 data.augment=true
+text conv-31 2800 $modern model.conv=31 train.lr=2e-3
+image conv-67 5500 $modern model.conv=67 train.lr=2e-3 data.augment=true
+text dropout 3200 $modern model.conv=5 train.lr=2e-3 model.dropout=0.1 data.augment=true
+image deep 2800 $modern model.conv=67 model.depth=4 train.lr=2e-3 data.augment=true
+text wide 1300 $modern model.conv=5 model.d=128 model.d_ff=256 train.lr=1e-3
+image batch 5500 model.positions=rope model.norm=batch model.conv=67 train.lr=2e-3 data.augment=true
+END
+}
+
+search() { # search [TASK...]
+    local tasks=" $* " task name updates keys
+    dir=runs/search
+    test=(--no-test)
+    while read -r task name updates keys <&3; do
+        # shellcheck disable=SC2086
+        [[ $tasks == "  " || $tasks == *" $task "* ]] && recipe "$task-$name" "$task" "$updates" $keys
+    done 3< <(searched)
+    ./cast_report $dir
+}
