@@ -195,7 +195,7 @@ static void conv_backward(const State *o) {
     if (!taps) return;
     attn_each(o->call, attn_tiles(o->N), conv_backward_tile, NULL, o);
     memset(o->dtaps, 0, (size_t)(d * taps) * sizeof *o->dtaps);
-    conv_backward_weight(o->dtaps, o->rows.dr, o->rows.qkv[ATTN_V], taps, o->N, d);
+    conv_backward_weight(o->dtaps, o->rows.dr, o->rows.qkv[ATTN_V], taps, 0, d, o->N, d);
     for (int i = 0; i < d; i++)
         for (int t = 0; t < taps; t++)
             attn_own_grad(o->call, 0)[i / o->s->shape.e * taps + t] += o->dtaps[i * taps + t];

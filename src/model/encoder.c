@@ -144,11 +144,15 @@ static const real *make_input(const Segment *s) {
     return s->t->convolved;
 }
 
-static void tap_backward(const void *ctx, int tap, int thread) {
+/* Columns whose taps one job takes. */
+enum { COLUMNS = 16 };
+
+static void taps_backward(const void *ctx, int job, int thread) {
     const Segment *s = ctx;
     const Model *m = s->p->m;
-    conv_backward_tap(s->dw + m->blocks[s->layer].conv, s->t->dx, attention_input(s), tap,
-                      m->conf.conv, s->doc->N, m->conf.d);
+    const int from = job * COLUMNS, rest = m->conf.d - from;
+    conv_backward_weight(s->dw + m->blocks[s->layer].conv, s->t->dx, attention_input(s),
+                         m->conf.conv, from, rest < COLUMNS ? rest : COLUMNS, s->doc->N, m->conf.d);
 }
 
 static void convolve_backward_tile(const Segment *s, int r0, int n, const TileScratch *t) {
@@ -161,7 +165,7 @@ static void convolve_backward(const Segment *s) {
     EncoderScratch *t = s->t;
     real *dx = t->convolved;
     if (!s->p->m->conf.conv) return;
-    lanes_share(s->p->m->conf.conv, tap_backward, NULL, s);
+    lanes_share((s->p->m->conf.d + COLUMNS - 1) / COLUMNS, taps_backward, NULL, s);
     tiles_share(s, convolve_backward_tile, NULL);
     t->convolved = t->dx, t->dx = dx;
 }

@@ -18,9 +18,9 @@ void conv_add(real *y, const real *x, const real *wt, int taps, int sign, int n0
 void conv_backward_input(real *dx, const real *dy, const real *wt, int taps, int n0, int n, int N,
                          int d);
 
-/* Adds to one tap of dw (d,taps), and to all of them: dw[j,t] += sum_n dy[n,j] x[n + t - (taps - 1)
- * / 2, j]. */
-void conv_backward_tap(real *dw, const real *dy, const real *x, int tap, int taps, int N, int d);
-void conv_backward_weight(real *dw, const real *dy, const real *x, int taps, int N, int d);
+/* Adds to `columns` rows of dw (d,taps) from `from` on: dw[j,t] += sum_n dy[n,j] x[n + t - (taps -
+ * 1) / 2, j]. */
+void conv_backward_weight(real *dw, const real *dy, const real *x, int taps, int from, int columns,
+                          int N, int d);
 
 #endif

@@ -26,7 +26,7 @@ static void forward(void *ctx) {
 
 static void backward(void *ctx) {
     Conv *o = ctx;
-    conv_backward_weight(o->w->dx, o->y->dx, o->x->x, o->taps, o->N, o->d);
+    conv_backward_weight(o->w->dx, o->y->dx, o->x->x, o->taps, 0, o->d, o->N, o->d);
     conv_backward_input(o->dx, o->y->dx, o->wt, o->taps, 0, o->N, o->N, o->d);
     for (int i = 0; i < o->N * o->d; i++) o->x->dx[i] += o->dx[i];
 }
