@@ -8,6 +8,8 @@
 #   results.sh losses DIR N  of each run in DIR: mean training loss of the first N lines, and of the last N
 #   results.sh validations DIR  accuracies in validation of the runs in DIR, side by side
 #   results.sh moved FILE    surrogate tokens over updates, layer by layer, from lines of cast_viz --stats --json
+#   results.sh heads FILE ATTENTION
+#                            errors by layer and head, and kept mass, of an attention's rows of cast_eval --approximation
 #   results.sh windows N FILE FILE...
 #                            loss curves with a line an update: means of every N updates; of the second file on, the
 #                            difference to the first, and the largest of any update in it
@@ -132,6 +134,30 @@ moved() { # FILE
         }' "$1"
 }
 
+heads() { # FILE ATTENTION
+    awk -v attention="$2" '
+        function value(text, key) {
+            if (!match(text, "\"" key "\": *[0-9.e+-]+")) return "-"
+            text = substr(text, RSTART, RLENGTH)
+            sub(/.*: */, "", text)
+            return text
+        }
+        function percent(text, key) { return sprintf("%.1f", 100 * value(text, key)) }
+        index($0, "\"type\": \"" attention "\"") {
+            head = head sprintf(" %s clusters: error, %% | kept, %% |", value($0, "clusters"))
+            rule = rule " ---: | ---: |"
+            n = split(substr($0, index($0, "\"heads\": [")), of, "}") - 1
+            for (rows = 0; rows < n && of[rows + 1] ~ /"layer":/; rows++) {
+                name[rows] = value(of[rows + 1], "layer") "." value(of[rows + 1], "head")
+                row[rows] = row[rows] sprintf(" %s | %s |", percent(of[rows + 1], "error"), percent(of[rows + 1], "kept"))
+            }
+        }
+        END {
+            print "| layer.head |" head "\n| ---: |" rule
+            for (i = 0; i < rows; i++) print "| " name[i] " |" row[i]
+        }' "$1"
+}
+
 curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: every second against the one before it
     awk -v pairs="$1" -v n="$2" '
         # The sum of the losses of n updates, or 0 where not all are there.
@@ -199,6 +225,7 @@ case $#,${1-} in
     3,losses) losses "$2" "$3" ;;
     2,validations) validations "$2" ;;
     2,moved) moved "$2" ;;
+    3,heads) heads "$2" "$3" ;;
     [4-9],windows | [1-9][0-9],windows) curves 0 "${@:2}" ;;
     [468],pairs | [1-9][02468],pairs) curves 1 "${@:2}" ;;
     *) sed -n '/^#   /s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
