@@ -1,7 +1,8 @@
 #!/bin/bash
 # mutants.sh [PATCH...]: do the tests catch errors? Plants each of tests/mutants/*.patch, alone, in a copy of the tree,
 # and expects the gradient checks, or else the tests in double, to fail; of an error in src/data, src/io or src/report
-# the tests alone, because gradient checks do without. Fails unless every one is caught.
+# the tests alone, because gradient checks do without. Tests of the same folder come first. Fails unless every one is
+# caught.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 [ $# -gt 0 ] || set -- tests/mutants/*.patch
@@ -30,6 +31,15 @@ mechanism_of() { # mechanism_of PATCH...
     file=${BASH_REMATCH[1]//_/-}
     build/double/cast_train --help keys | grep -q "^  model.attention.type=$file:" && echo "$file"
 }
+# The tests of the folder that PATCH changes, built: most errors are caught there, within seconds.
+near() { # near PATCH
+    local folder tests
+    folder=$(sed -n 's#^+++ b/src/\([a-z]*\)/.*#\1#p' "$1" | head -1)
+    mapfile -t tests < <(find "tests/$folder" -name '*_*.c' 2>/dev/null | sed -n 's#\(.*/\(test\|grad\)_.*\)\.c#build/double/\1#p' | sort)
+    [ ${#tests[@]} -gt 0 ] || return 0
+    make --no-print-directory -j"$(nproc)" MODE=double "${tests[@]}" >"$tree/log" 2>&1 || return
+    MECHANISM=$(mechanism_of "$1") scripts/test.sh double "${tests[@]}" >"$tree/log" 2>&1
+}
 run_tests() { # run_tests PATCH...
     local MECHANISM
     MECHANISM=$(mechanism_of "$@")
@@ -50,14 +60,15 @@ for patch in "${patches[@]}"; do
         echo "$name: does not apply any more"
         continue
     fi
-    if ! make --no-print-directory -j"$(nproc)" MODE=double tests >"$tree/log" 2>&1; then
-        cat "$tree/log"
-        echo "$name: does not build"
-    elif ! run_tests "$patch"; then
+    if near "$patch" && make --no-print-directory -j"$(nproc)" MODE=double tests >"$tree/log" 2>&1 &&
+        run_tests "$patch"; then
+        echo "$name: NOT CAUGHT"
+    elif grep -q ' FAILED' "$tree/log"; then
         printf '%-40s caught by %s\n' "$name" "$(awk '/ FAILED/ { print $1; exit }' "$tree/log")"
         killed=$((killed + 1))
     else
-        echo "$name: NOT CAUGHT"
+        cat "$tree/log"
+        echo "$name: does not build"
     fi
     git apply -R "$patch"
 done

@@ -11,10 +11,13 @@
 #include "core/lanes.h"
 #include "core/option.h"
 #include "core/peak.h"
+#include "core/ranks.h"
 #include "io/json.h"
 #include "io/text.h"
+#include "model/crew.h"
 #include "train/approximate.h"
 #include "train/bench.h"
+#include "train/help.h"
 #include "train/stop.h"
 
 typedef struct Options {
@@ -22,7 +25,7 @@ typedef struct Options {
     char *const *overrides;
     int noverrides, threads;
     double seconds;
-    bool json, approximation, scaling;
+    bool json, approximation, scaling, data;
 } Options;
 
 #define AT(field) offsetof(Options, field)
@@ -36,7 +39,10 @@ static const Option options[] = {
      "and values, N(0,1)"},
     {"scaling", OPTION_FLAG, AT(scaling), NULL,
      "a row for 1, 2, 4, ... threads, up to --threads: how much faster than one, and what it is "
-     "lost to"},
+     "lost to; under mpirun, for one rank and for all"},
+    {"data", OPTION_FLAG, AT(data), NULL,
+     "steps on the task's own training examples, as they come, instead of random tokens at full "
+     "length"},
     {"seconds", OPTION_REAL, AT(seconds), "S", "time to measure for [3]"},
     {"threads", OPTION_INT, AT(threads), "n", "[the physical cores]", 1, OPTION_MOST_THREADS},
     {"json", OPTION_FLAG, AT(json), NULL,
@@ -66,7 +72,9 @@ static bool parse(Options *o, int argc, char **argv, Err *err) {
     o->noverrides = line.nwords - 1;
     if (o->scaling && (o->mechanisms || o->lengths || o->approximation))
         return err_set(err, EX_USAGE, "--scaling is of one mechanism, one length and its step");
-    if (!o->config && (o->mechanisms || o->lengths || o->approximation || o->scaling))
+    if (o->data && (o->lengths || o->approximation))
+        return err_set(err, EX_USAGE, "--data has lengths of its own, and a step");
+    if (!o->config && (o->mechanisms || o->lengths || o->approximation || o->scaling || o->data))
         return err_set(err, EX_USAGE, "no CONFIG given; 'cast_bench --help' says more");
     return true;
 }
@@ -88,8 +96,9 @@ static void print_parts(const BenchResult *r) {
 }
 
 static void print_result(const BenchResult *r) {
-    printf("%s: %s attention, %d tokens, batch %d, %d threads\n", r->task, r->mechanism, r->tokens,
+    printf("%s: %s attention, %d tokens, batch %d, %d threads", r->task, r->mechanism, r->tokens,
            r->batch, r->threads);
+    printf(r->ranks > 1 ? ", %d ranks\n" : "\n", r->ranks);
     printf("  %.2f samples/s  %.0f tokens/s  %.3f updates/s\n", r->samples_per_s, r->tokens_per_s,
            r->samples_per_s / r->batch);
     printf("  %.1f GFLOP/s of %.1f: %.1f %% of the FMA peak (%.3f GFLOP a sample)\n", r->gflops,
@@ -103,7 +112,10 @@ static void print_result(const BenchResult *r) {
             "  and %.1f %% are never computed: the mechanism needs less than its definition says\n",
             100 * r->avoided_share);
     printf("  peak memory %.1f MB\n", r->peak_rss_mb);
-    print_parts(r);
+    if (r->ranks > 1)
+        printf("  ranks exchange %.2f MB an update, alone in %.2f ms\n", 1e-6 * r->exchange_bytes,
+               1e3 * r->exchange_seconds);
+    if (r->nparts) print_parts(r);
 }
 
 static void print_line(const cJSON *o) {
@@ -112,35 +124,15 @@ static void print_line(const cJSON *o) {
     cJSON_free(text);
 }
 
-static void print_json(const BenchResult *r) {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "task", r->task);
-    cJSON_AddStringToObject(o, "mechanism", r->mechanism);
-    cJSON_AddNumberToObject(o, "tokens", r->tokens);
-    cJSON_AddNumberToObject(o, "batch", r->batch);
-    cJSON_AddNumberToObject(o, "threads", r->threads);
-    cJSON_AddNumberToObject(o, "samples_per_s", r->samples_per_s);
-    cJSON_AddNumberToObject(o, "tokens_per_s", r->tokens_per_s);
-    cJSON_AddNumberToObject(o, "updates_per_s", r->samples_per_s / r->batch);
-    cJSON_AddNumberToObject(o, "gflops", r->gflops);
-    cJSON_AddNumberToObject(o, "peak_gflops", r->peak_gflops);
-    cJSON_AddNumberToObject(o, "peak_share", r->gflops / r->peak_gflops);
-    cJSON_AddNumberToObject(o, "folded_share", r->folded_share);
-    cJSON_AddNumberToObject(o, "avoided_share", r->avoided_share);
-    cJSON_AddNumberToObject(o, "peak_rss_mb", r->peak_rss_mb);
-    cJSON_AddNumberToObject(o, "serial_seconds", r->serial_seconds);
-    cJSON_AddNumberToObject(o, "busy_seconds", r->busy_seconds);
-    cJSON *parts = cJSON_AddObjectToObject(o, "parts_seconds");
-    for (int i = 0; i < r->nparts; i++)
-        cJSON_AddNumberToObject(parts, r->parts[i].name, r->parts[i].seconds);
-    print_line(o);
-    cJSON_Delete(o);
-}
-
 static bool bench_step(const Options *o, const Config *c, Err *err) {
     BenchResult r;
-    if (!bench_run(&r, c, o->seconds, err)) return false;
-    (o->json ? print_json : print_result)(&r);
+    if (!bench_run(&r, c, o->seconds, o->data, err)) return false;
+    cJSON *row = o->json ? bench_json(&r) : NULL;
+    if (row)
+        print_line(row);
+    else
+        print_result(&r);
+    cJSON_Delete(row);
     return true;
 }
 
@@ -287,8 +279,9 @@ static bool concerns(const char *override, const char *mechanism) {
 /* Runs this program for a row. `mechanism` and `length` are NULL where they are CONFIG's. */
 static cJSON *bench_config(const Options *o, const char *mechanism, const char *length, int team,
                            Err *err) {
-    char threads[32], seconds[32], attention[128], tokens[64], approximation[] = "--approximation";
-    char **argv = mem_alloc((size_t)o->noverrides + 9, sizeof *argv);
+    char threads[32], seconds[32], attention[128], tokens[64], approximation[] = "--approximation",
+                                                               data[] = "--data";
+    char **argv = mem_alloc((size_t)o->noverrides + 10, sizeof *argv);
     int n = 0;
     snprintf(threads, sizeof threads, "--threads=%d", team);
     snprintf(seconds, sizeof seconds, "--seconds=%g", o->seconds);
@@ -297,6 +290,7 @@ static cJSON *bench_config(const Options *o, const char *mechanism, const char *
     argv[n++] = seconds;
     argv[n++] = (char[]){"--json"};
     if (o->approximation) argv[n++] = approximation;
+    if (o->data) argv[n++] = data;
     argv[n++] = (char *)(uintptr_t)o->config;
     for (int i = 0; i < o->noverrides; i++)
         if (!mechanism || concerns(o->overrides[i], mechanism)) argv[n++] = o->overrides[i];
@@ -345,25 +339,32 @@ static bool bench_table(const Options *o, Err *err) {
     return any;
 }
 
-/* ---- more and more threads ---- */
+/* ---- more and more threads, or ranks ---- */
 
 static double step_seconds(const cJSON *r) {
     return number(r, "batch") / number(r, "samples_per_s");
 }
 
 /* Of all threads' time what one would have taken for a step is used. The rest: they wait in lanes
- * for others, they wait outside of lanes, where one works, or their work takes longer, since they
- * share caches, memory and clocks. */
+ * for others, they wait outside of lanes, where one works, ranks tell each other what they have, or
+ * their work takes longer, since they share caches, memory and clocks. Of several ranks nobody
+ * knows how long the others worked: the last two are one. */
 static void add_losses(cJSON *r, const cJSON *alone) {
-    const double n = number(r, "threads"), serial = number(r, "serial_seconds"),
-                 all = n * step_seconds(r), used = step_seconds(alone) / all,
-                 waiting = (all - n * serial - number(r, "busy_seconds")) / all,
-                 outside = (n - 1) * serial / all;
-    cJSON_AddNumberToObject(r, "faster", step_seconds(alone) / step_seconds(r));
+    const double ranks = number(r, "ranks"), serial = number(alone, "serial_seconds"),
+                 team = number(r, "threads") / number(alone, "threads"), n = ranks * team,
+                 step = step_seconds(r), used = step_seconds(alone) / (n * step),
+                 outside =
+                     (n - 1) * (ranks > 1 ? serial : number(r, "serial_seconds")) / (n * step),
+                 exchange = number(r, "exchange_seconds") / step,
+                 waiting = ranks > 1 ? 0
+                                     : 1 - number(r, "serial_seconds") / step -
+                                           number(r, "busy_seconds") / (n * step);
+    cJSON_AddNumberToObject(r, "faster", step_seconds(alone) / step);
     cJSON_AddNumberToObject(r, "efficiency", used);
     cJSON_AddNumberToObject(r, "lost_waiting", waiting);
     cJSON_AddNumberToObject(r, "lost_serial", outside);
-    cJSON_AddNumberToObject(r, "lost_slower", 1 - used - waiting - outside);
+    cJSON_AddNumberToObject(r, "lost_exchange", exchange);
+    cJSON_AddNumberToObject(r, "lost_slower", 1 - used - waiting - outside - exchange);
 }
 
 /* Without the sign of a zero. */
@@ -372,25 +373,32 @@ static double percent(const cJSON *r, const char *key) {
     return x > -0.05 && x < 0 ? 0 : x;
 }
 
-static void print_scaling_row(const cJSON *r) {
-    printf("  %7.0f %12.2f %8.2f %10.1f %% %10.1f %% %10.1f %% %10.1f %%\n", number(r, "threads"),
-           number(r, "samples_per_s"), number(r, "faster"), percent(r, "efficiency"),
-           percent(r, "lost_waiting"), percent(r, "lost_serial"), percent(r, "lost_slower"));
+static void print_scaling_head(void) {
+    printf("  %5s %7s %12s %8s %12s %12s %12s %10s %12s\n", "ranks", "threads", "samples/s",
+           "faster", "efficiency", "lost:waiting", "serial part", "exchange", "slower work");
 }
 
-static bool bench_scaling(const Options *o, Err *err) {
+static void print_scaling_row(const cJSON *r) {
+    printf("  %5.0f %7.0f %12.2f %8.2f %10.1f %% %10.1f %% %10.1f %% %8.1f %% %10.1f %%\n",
+           number(r, "ranks"), number(r, "threads"), number(r, "samples_per_s"),
+           number(r, "faster"), percent(r, "efficiency"), percent(r, "lost_waiting"),
+           percent(r, "lost_serial"), percent(r, "lost_exchange"), percent(r, "lost_slower"));
+}
+
+static void tell_scaling_row(const Options *o, cJSON *r, const cJSON *alone) {
+    add_losses(r, alone);
+    (o->json ? print_line : print_scaling_row)(r);
+    fflush(stdout);
+}
+
+static bool bench_threads(const Options *o, Err *err) {
     const int most = lanes_threads();
     cJSON *alone = NULL;
     bool ok = true;
-    if (!o->json)
-        printf("  %7s %12s %8s %12s %12s %12s %12s\n", "threads", "samples/s", "faster",
-               "efficiency", "lost:waiting", "serial part", "slower work");
     for (int n = 1; ok && n <= most; n = n < most && 2 * n > most ? most : 2 * n) {
         cJSON *r = bench_config(o, NULL, NULL, n, err);
         ok = r != NULL;
-        if (ok) add_losses(r, alone ? alone : r);
-        if (ok) (o->json ? print_line : print_scaling_row)(r);
-        fflush(stdout);
+        if (ok) tell_scaling_row(o, r, alone ? alone : r);
         if (alone)
             cJSON_Delete(r);
         else
@@ -398,6 +406,38 @@ static bool bench_scaling(const Options *o, Err *err) {
     }
     cJSON_Delete(alone);
     return ok;
+}
+
+static cJSON *bench_here(const Options *o, const Config *c, Err *err) {
+    BenchResult r;
+    return bench_run(&r, c, o->seconds, o->data, err) ? bench_json(&r) : NULL;
+}
+
+/* In this process, since mpirun has started it: others would be none of its ranks. */
+static bool bench_ranks(const Options *o, Err *err) {
+    Config c;
+    cJSON *alone = NULL, *all = NULL;
+    bool ok = config_load(&c, o->config, o->overrides, o->noverrides, err);
+    ranks_alone(true);
+    ok = ok && (alone = bench_here(o, &c, err));
+    ranks_alone(false);
+    if (ok) tell_scaling_row(o, alone, alone);
+    ok = ok && (all = bench_here(o, &c, err));
+    if (ok) tell_scaling_row(o, all, alone);
+    if (ok && !o->json)
+        printf("  ranks exchange %.2f MB an update; alone, that takes %.2f ms; 1 byte is at rank 1 "
+               "and back in %.0f us, 8 MB in %.2f ms\n",
+               1e-6 * number(all, "exchange_bytes"), 1e3 * number(all, "exchange_seconds"),
+               1e6 * crew_echo(1), 1e3 * crew_echo(8000000));
+    cJSON_Delete(alone);
+    cJSON_Delete(all);
+    config_free(&c);
+    return ok;
+}
+
+static bool bench_scaling(const Options *o, Err *err) {
+    if (!o->json) print_scaling_head();
+    return ranks_count() > 1 ? bench_ranks(o, err) : bench_threads(o, err);
 }
 
 static bool bench(const Options *o, Err *err) {
@@ -414,10 +454,23 @@ static bool bench(const Options *o, Err *err) {
     return true;
 }
 
+/* A rank that helps: silent; what is wrong with the command rank 0 says. */
+static int help(int argc, char **argv) {
+    Options o = {0};
+    Err err = {0};
+    if (!freopen("/dev/null", "w", stdout) || !parse(&o, argc, argv, &err)) return EX_USAGE;
+    return help_main(program.name, o.threads);
+}
+
 int main(int argc, char **argv) {
+    if (ranks_will_be() > 0) return help(argc, argv);
     Err err = {0};
     Options o = {.seconds = 3};
     stop_ignore_write_signals();
-    const bool ok = parse(&o, argc, argv, &err) && bench(&o, &err) && err_check_stdout(&err);
-    return ok ? EXIT_SUCCESS : err_report(program.name, &err);
+    const bool ok = parse(&o, argc, argv, &err) && ranks_open(lanes_processors(), &err) &&
+                    bench(&o, &err) && err_check_stdout(&err);
+    const int status = ok ? EXIT_SUCCESS : err_report(program.name, &err);
+    help_end();
+    ranks_close();
+    return status;
 }

@@ -9,9 +9,9 @@
 #include "core/option.h"
 #include "core/ranks.h"
 #include "core/version.h"
-#include "model/help.h"
 #include "train/config_schema.h"
 #include "train/fast.h"
+#include "train/help.h"
 #include "train/shipped.h"
 #include "train/stop.h"
 #include "train/train.h"
@@ -154,21 +154,14 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     return ok;
 }
 
-/* A rank that helps: silent, and deaf to signals, which rank 0 sees to. */
+/* A rank that helps: silent; what is wrong with the command rank 0 says. */
 static int help(int argc, char **argv) {
     Options o = {0};
     Err err = {0};
     if (!freopen("/dev/null", "w", stdout) ||
         !option_parse(&o.line, &o, &program, argc, argv, &err) || !check_options(&o, &err))
-        return EX_USAGE; /* as rank 0 says */
-    stop_ignore_signals();
-    lanes_open(o.threads);
-    if (!ranks_open(lanes_processors(), &err)) return err.code;
-    if (!lanes_start(&err)) return err_report(program.name, &err);
-    gemm_open();
-    help_rank_0();
-    ranks_close();
-    return EXIT_SUCCESS;
+        return EX_USAGE;
+    return help_main(program.name, o.threads);
 }
 
 int main(int argc, char **argv) {

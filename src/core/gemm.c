@@ -71,10 +71,18 @@ static XSMM_KERNEL generate(int M, int N, int K, int lda, int ldb, int ldc, bool
     return XSMM_DISPATCH(N, M, K, &ldb, &lda, &ldc, &one, &beta, &flags, NULL);
 }
 
+/* libxsmm_init puts OMP_PROC_BIND=TRUE into the environment, too late for our own OpenMP, and in
+ * time for that of the processes that we start: all of them would bind to the first processors. */
+static void init_xsmm(void) {
+    const bool ours = getenv("OMP_PROC_BIND") != NULL;
+    libxsmm_init();
+    if (!ours) unsetenv("OMP_PROC_BIND");
+}
+
 static void open_xsmm(void) {
     enum { SIDE = 16 };
     const char *why = may_execute(XSMM_BYTES) ? NULL : strerror(errno);
-    if (!why) libxsmm_init();
+    if (!why) init_xsmm();
     xsmm_works = !why && generate(SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, false, false);
     if (xsmm_works) return;
     log_warn("libxsmm is left out: %s%s. OpenBLAS computes all products: slower, and with other "

@@ -7,6 +7,7 @@
 #include "core/ranks.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,9 +18,13 @@
 #include "core/mem.h"
 
 static int me, count = 1;
+static bool alone;
+static RanksMeter meter;
 static char (*hosts)[RANKS_HOST]; /* (count) */
 
-int ranks_count(void) { return count; }
+int ranks_count(void) { return alone ? 1 : count; }
+void ranks_alone(bool now) { alone = now; }
+RanksMeter ranks_meter(void) { return meter; }
 int ranks_me(void) { return me; }
 const char *ranks_host(int rank) { return hosts && hosts[rank][0] ? hosts[rank] : "this host"; }
 
@@ -157,31 +162,29 @@ void ranks_close(void) {
 
 /* ---- bytes ---- */
 
-static int part(size_t left) { return left < MOST_BYTES ? (int)left : MOST_BYTES; }
-
-void ranks_tell(void *data, size_t bytes) {
-    char *at = data;
-    for (int n; bytes > 0; at += n, bytes -= (size_t)n) {
-        n = part(bytes);
-        MPI_Bcast(at, n, MPI_CHAR, 0, MPI_COMM_WORLD);
-    }
+static void tell(char *at, int n, int unused) { MPI_Bcast(at, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
+static void post(char *at, int n, int to) { MPI_Send(at, n, MPI_CHAR, to, TAG, MPI_COMM_WORLD); }
+static void take(char *at, int n, int from) {
+    MPI_Recv(at, n, MPI_CHAR, from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/* Piece by piece. */
+static void move(void (*piece)(char *, int, int), void *data, size_t bytes, int other) {
+    const double start = clock_seconds();
+    char *at = data;
+    meter.bytes += (double)bytes;
+    for (int n; bytes > 0; at += n, bytes -= (size_t)n) {
+        n = bytes < MOST_BYTES ? (int)bytes : MOST_BYTES;
+        piece(at, n, other);
+    }
+    meter.seconds += clock_seconds() - start;
+}
+
+void ranks_tell(void *data, size_t bytes) { move(tell, data, bytes, 0); }
 void ranks_send(int to, const void *data, size_t bytes) {
-    const char *at = data;
-    for (int n; bytes > 0; at += n, bytes -= (size_t)n) {
-        n = part(bytes);
-        MPI_Send(at, n, MPI_CHAR, to, TAG, MPI_COMM_WORLD);
-    }
+    move(post, (void *)(uintptr_t)data, bytes, to);
 }
-
-void ranks_receive(int from, void *data, size_t bytes) {
-    char *at = data;
-    for (int n; bytes > 0; at += n, bytes -= (size_t)n) {
-        n = part(bytes);
-        MPI_Recv(at, n, MPI_CHAR, from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-}
+void ranks_receive(int from, void *data, size_t bytes) { move(take, data, bytes, from); }
 
 #else
 

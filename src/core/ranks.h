@@ -23,6 +23,9 @@ void ranks_close(void);
 
 /* Until ranks_open: one, and this is it. */
 int ranks_count(void);
+/* For rank 0, while the others wait for its orders: for now it counts as all there are. What one
+ * rank does can so be measured beside what all do. */
+void ranks_alone(bool alone);
 int ranks_me(void);
 /* Before that, and without MPI, as mpirun tells it: how many processes it has started, 0 where it
  * is not there, and which of them this is. */
@@ -36,5 +39,12 @@ void ranks_tell(void *data, size_t bytes);
 /* To and from one other; what is sent first is received first. */
 void ranks_send(int to, const void *data, size_t bytes);
 void ranks_receive(int from, void *data, size_t bytes);
+
+/* What has been told, sent and received here so far: bytes, and seconds in these functions, which
+ * wait for the others too. */
+typedef struct RanksMeter {
+    double bytes, seconds;
+} RanksMeter;
+RanksMeter ranks_meter(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include "core/commit.h"
 #include "core/cpu.h"
 #include "core/gemm.h"
+#include "core/log.h"
 #include "core/version.h"
 
 typedef struct Result {
@@ -104,6 +105,17 @@ void crew_batch(const Model *m, Call call, const Sample *samples) {
     ranks_tell(ints, call.ints * sizeof *ints);
 }
 
+double crew_echo(size_t bytes) {
+    char *data = mem_alloc(bytes, 1);
+    ranks_tell(&(Call){.order = CREW_ECHO, .ints = bytes}, sizeof(Call));
+    const double start = clock_seconds();
+    ranks_send(1, data, bytes);
+    ranks_receive(1, data, bytes);
+    const double seconds = clock_seconds() - start;
+    mem_free(data);
+    return seconds;
+}
+
 void crew_dismiss(void) { tell(CREW_DISMISS); }
 
 /* ---- ranks 1, 2, ... ---- */
@@ -112,6 +124,14 @@ Call crew_call(void) {
     Call call;
     ranks_tell(&call, sizeof call);
     return call;
+}
+
+void crew_answer_echo(const Call *call) {
+    if (ranks_me() != 1) return;
+    char *data = mem_alloc(call->ints, 1);
+    ranks_receive(0, data, call->ints);
+    ranks_send(0, data, call->ints);
+    mem_free(data);
 }
 
 static bool is_same(const char *what, const char *here, const char *there, Err *err) {

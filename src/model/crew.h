@@ -15,6 +15,7 @@ typedef enum Order {
     CREW_WEIGHTS, /* they follow */
     CREW_STEP,
     CREW_EVALUATE, /* samples follow */
+    CREW_ECHO,     /* bytes follow, which rank 1 sends back */
     CREW_DISMISS   /* no more orders */
 } Order;
 
@@ -23,7 +24,7 @@ typedef struct Call {
     int B;
     double scale, smoothing; /* as of engine_step */
     RngKey key;
-    size_t ints; /* of the samples that follow */
+    size_t ints; /* of the samples that follow; the bytes of an echo */
 } Call;
 
 /* An engine's model, and what decides on its bits. */
@@ -44,6 +45,8 @@ void crew_release(void);
 void crew_weights(const Model *m, const real *w);
 /* The call's order, B, scale, smoothing and key. */
 void crew_batch(const Model *m, Call call, const Sample *samples);
+/* Seconds until so many bytes have been at rank 1 and back. */
+double crew_echo(size_t bytes);
 void crew_dismiss(void);
 
 /* ---- ranks 1, 2, ... ---- */
@@ -53,6 +56,7 @@ void crew_dismiss(void);
 Call crew_call(void);
 bool crew_offer(CrewModel *model, char **json, Err *err);
 void crew_answer(const Model *m, int max_batch, const Err *err);
+void crew_answer_echo(const Call *call);
 /* After a batch's order: into (max_batch) samples. */
 void crew_take_batch(const Model *m, const Call *call, Sample *samples);
 

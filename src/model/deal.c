@@ -1,85 +1,124 @@
 #include "model/deal.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 void deal_layout(Deal *d, Arena *a, int max_batch, int lanes, int ranks) {
     const size_t B = (size_t)max_batch, L = (size_t)lanes;
     d->lanes = lanes;
     d->ranks = ranks;
+    d->work = arena_take(a, B, sizeof *d->work);
     d->longest_first = arena_ints(a, B);
     d->order = arena_ints(a, B);
     d->lane_of = arena_ints(a, B);
     d->rank_of = arena_ints(a, B);
     d->lane_start = arena_ints(a, L + 1);
     d->leaf = arena_ints(a, L);
-    d->turn = arena_ints(a, L);
+    d->sorted = arena_ints(a, L);
+    d->aside = arena_ints(a, L);
     d->load = arena_take(a, L, sizeof *d->load);
     d->cuts = arena_ints(a, (size_t)ranks + 1);
 }
 
-static double work_of(const Sample *s) { return (double)s->length[0] + s->length[1]; }
-
-/* Samples by falling length, the earlier first on ties. */
-void deal_sort(Deal *d, const Sample *samples, int B) {
-    int *sorted = d->longest_first;
-    for (int i = 0; i < B; i++) {
+/* Into `sorted`, 0..n-1 by falling x, the lower first on ties. */
+static void sort_falling(int *sorted, const double *x, int n) {
+    for (int i = 0; i < n; i++) {
         int j = i;
-        for (; j > 0 && work_of(&samples[sorted[j - 1]]) < work_of(&samples[i]); j--)
-            sorted[j] = sorted[j - 1];
+        for (; j > 0 && x[sorted[j - 1]] < x[i]; j--) sorted[j] = sorted[j - 1];
         sorted[j] = i;
     }
 }
 
-/* Each goes, in that order, to the lane with the least to do (the lower on ties). */
-static void fill_lanes(Deal *d, const Sample *samples, int B, int lanes) {
+void deal_sort(Deal *d, int B) { sort_falling(d->longest_first, d->work, B); }
+
+/* Each sample goes, in that order, to the lane with the least to do (the lower on ties). */
+static void fill_lanes(Deal *d, int B, int lanes) {
     memset(d->load, 0, (size_t)lanes * sizeof *d->load);
     for (int i = 0; i < B; i++) {
         const int sample = d->longest_first[i];
         int best = 0;
         for (int l = 1; l < lanes; l++)
             if (d->load[l] < d->load[best]) best = l;
-        d->load[best] += work_of(&samples[sample]);
+        d->load[best] += d->work[sample];
         d->lane_of[sample] = best;
     }
 }
 
-/* Where a lane is in the tree, of which ranks have runs: the heaviest come first to the leaves by
- * the fractions of the multiples of the golden ratio, of which any run has its share (Knuth, The
- * Art of Computer Programming 3, 6.4). */
-static uint32_t golden(int leaf) { return (uint32_t)leaf * 2654435769u; }
+/* ---- where lanes are in the tree, of which ranks have runs ---- */
+
+/* Of n lanes, heaviest first: into `right` whether each goes to the right, where `room` of them
+ * have to be. Both sides should have as much to do: a lane goes where more is missing for each that
+ * has to come. Returns how much more one side has than half, as a share of it. */
+static double part_lanes(const double *load, const int *sorted, int n, int room, int *right) {
+    double all = 0;
+    for (int i = 0; i < n; i++) all += load[sorted[i]];
+    double missing[2] = {all / 2, all / 2};
+    int to_come[2] = {n - room, room};
+    for (int i = 0; i < n; i++) {
+        const bool to =
+            !to_come[0] || (to_come[1] && missing[1] / to_come[1] > missing[0] / to_come[0]);
+        missing[to] -= load[sorted[i]];
+        to_come[to]--;
+        right[i] = to;
+    }
+    return all > 0 ? fabs(missing[0]) / (all / 2) : 0;
+}
+
+/* The most lanes that one side of a tree of n has whole. */
+static int whole_side(int n) {
+    int whole = 1;
+    while (2 * whole < n) whole *= 2;
+    return whole;
+}
+
+/* Gives n lanes, heaviest first, the leaves from `first` on: so that both sides of the tree have as
+ * much to do, to 1 %, or else both halves of the run, which come to more sums; and so on in them.
+ */
+static void place_lanes(Deal *d, int *sorted, int first, int n) {
+    if (n == 1) {
+        d->leaf[sorted[0]] = first;
+        return;
+    }
+    int left = whole_side(n), *right = d->aside;
+    if (part_lanes(d->load, sorted, n, n - left, right) > 0.01) {
+        left = (n + 1) / 2;
+        part_lanes(d->load, sorted, n, n - left, right);
+    }
+    /* The left ones move up in `sorted`, the right ones wait in `aside`: both keep their order. */
+    int lefts = 0, rights = 0;
+    for (int i = 0; i < n; i++) {
+        const int lane = sorted[i];
+        if (right[i])
+            right[rights++] = lane;
+        else
+            sorted[lefts++] = lane;
+    }
+    memcpy(sorted + left, right, (size_t)rights * sizeof *right);
+    place_lanes(d, sorted, first, left);
+    place_lanes(d, sorted + left, first + left, n - left);
+}
 
 static void spread_lanes(Deal *d, int B, int lanes) {
-    for (int leaf = 0; leaf < lanes; leaf++) {
-        int before = 0;
-        for (int i = 0; i < lanes; i++) before += golden(i) < golden(leaf);
-        d->turn[before] = leaf;
-    }
-    for (int l = 0; l < lanes; l++) {
-        int before = 0;
-        for (int i = 0; i < lanes; i++)
-            before += d->load[i] > d->load[l] || (d->load[i] == d->load[l] && i < l);
-        d->leaf[l] = d->turn[before];
-    }
+    sort_falling(d->sorted, d->load, lanes);
+    place_lanes(d, d->sorted, 0, lanes);
     for (int i = 0; i < B; i++) d->lane_of[i] = d->leaf[d->lane_of[i]];
 }
 
 /* How much is whole on both sides of a cut: the power of two in it. */
 static int wholeness(int cut) { return cut & -cut; }
 
-/* Between ranks where each has about as much to do; of cuts that are as good, to 2 % of that, where
+/* Between ranks where each has about as much to do; of cuts that are as good, to 1 % of that, where
  * the fewest sums have to be sent. */
-static void cut_lanes(Deal *d, const Sample *samples, int B, int lanes) {
+static void cut_lanes(Deal *d, int B, int lanes) {
     double all = 0;
     memset(d->load, 0, (size_t)lanes * sizeof *d->load);
     for (int i = 0; i < B; i++) {
-        d->load[d->lane_of[i]] += work_of(&samples[i]);
-        all += work_of(&samples[i]);
+        d->load[d->lane_of[i]] += d->work[i];
+        all += d->work[i];
     }
     d->cuts[0] = 0;
     for (int r = 1; r < d->ranks; r++) {
-        const double share = all / d->ranks, slack = share / 50;
+        const double share = all / d->ranks, slack = share / 100;
         double before = 0, least = INFINITY;
         for (int cut = 1; cut <= lanes; cut++) {
             before += d->load[cut - 1];
@@ -108,12 +147,12 @@ static void list_lanes(Deal *d, int B, int lanes) {
 }
 
 /* Returns the number of lanes. */
-int deal_lanes(Deal *d, const Sample *samples, int B) {
+int deal_lanes(Deal *d, int B) {
     const int lanes = d->lanes < B ? d->lanes : B;
-    deal_sort(d, samples, B);
-    fill_lanes(d, samples, B, lanes);
+    deal_sort(d, B);
+    fill_lanes(d, B, lanes);
     spread_lanes(d, B, lanes);
-    if (d->ranks > 1) cut_lanes(d, samples, B, lanes);
+    if (d->ranks > 1) cut_lanes(d, B, lanes);
     list_lanes(d, B, lanes);
     return lanes;
 }

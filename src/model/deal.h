@@ -23,21 +23,23 @@ typedef struct Outcome {
 
 typedef struct Deal {
     int lanes, ranks;       /* at most, and in all */
-    int *longest_first;     /* (B) samples by falling length, the earlier first on ties */
+    double *work;           /* (B) what a sample takes, in units of its own; the caller's to say */
+    int *longest_first;     /* (B) samples by falling work, the earlier first on ties */
     int *order;             /* (B) lane by lane, as in the batch */
     int *lane_start;        /* (lanes + 1) where a lane begins in order */
     int *lane_of, *rank_of; /* (B) */
     int *cuts;              /* (ranks + 1) rank r has lanes cuts[r] to cuts[r+1] - 1 */
-    int *leaf, *turn;       /* (lanes) scratch */
+    int *leaf, *sorted, *aside; /* (lanes) scratch */
     double *load;
 } Deal;
 
 void deal_layout(Deal *d, Arena *a, int max_batch, int lanes, int ranks);
 
-/* longest_first alone. */
-void deal_sort(Deal *d, const Sample *samples, int B);
+/* longest_first alone, from work. */
+void deal_sort(Deal *d, int B);
 /* All of it; returns the number of lanes. Lanes are level, and so is what ranks have of them, as
- * far as whole documents can be; they follow from the lengths alone, cuts from ranks too. */
-int deal_lanes(Deal *d, const Sample *samples, int B);
+ * far as whole samples can be, best where ranks are a power of two; they follow from work alone,
+ * cuts from ranks too. */
+int deal_lanes(Deal *d, int B);
 
 #endif

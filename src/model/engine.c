@@ -348,6 +348,15 @@ static void add_batch(Engine *e, real *grads) {
     if (e->fold.on) fold_gradients(&e->fold, m, e->w, e->batch_grads, grads);
 }
 
+/* What samples take: the products that their documents need, which time is near to. */
+static void weigh_samples(Engine *e, const Sample *samples, int B) {
+    for (int i = 0; i < B; i++) {
+        e->deal.work[i] = model_head_flops(e->m);
+        for (int j = 0; j < e->m->task.per_example; j++)
+            e->deal.work[i] += model_flops(e->m, samples[i].length[j]);
+    }
+}
+
 /* ---- entry points ---- */
 
 void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey key, real *grads,
@@ -358,7 +367,8 @@ void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey k
     Run r = {.e = e, .samples = samples, .out = out, .traces = traces, .key = key, .scale = scale};
     r.smoothing = e->smoothing;
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, true};
-    r.lanes = deal_lanes(&e->deal, samples, B);
+    weigh_samples(e, samples, B);
+    r.lanes = deal_lanes(&e->deal, B);
     const size_t total = e->m->params.total;
     real *sums = e->batch_grads ? e->batch_grads : grads;
     if (e->batch_grads) memset(sums, 0, total * sizeof *sums);
@@ -393,7 +403,8 @@ void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out
     Run r = evaluation(e, samples, out, traces);
     r.ranks = traces || out->logits ? 1 : e->ranks;
     if (r.ranks > 1 && leads(e)) crew_batch(e->m, (Call){.order = CREW_EVALUATE, .B = B}, samples);
-    deal_sort(&e->deal, samples, B);
+    weigh_samples(e, samples, B);
+    deal_sort(&e->deal, B);
     for (int i = 0; i < B; i++) e->deal.rank_of[e->deal.longest_first[i]] = i % r.ranks;
     const int me = r.ranks > 1 ? ranks_me() : 0;
     lanes_run_sharing((B - me + r.ranks - 1) / r.ranks, evaluate_sample, &r);

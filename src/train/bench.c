@@ -6,8 +6,10 @@
 
 #include "core/log.h"
 #include "core/peak.h"
+#include "core/ranks.h"
 #include "model/engine.h"
 #include "optim/average.h"
+#include "train/loader.h"
 
 enum { MOST_STEPS = 4096, PART_REPEATS = 3 };
 
@@ -18,6 +20,8 @@ typedef struct Bench {
     Arena memory;
     real *w, *grads, *ema; /* ema NULL: without train.ema */
     Adamw adamw;
+    Loader loader; /* closed: random tokens */
+    bool data;
     Sample *samples;
     int *ids, *masked; /* masked: its ids with some of them masked, in masked training */
     double *loss;
@@ -36,6 +40,7 @@ static void layout(Bench *b, Arena *a) {
     if (b->m->task.masked > 0)
         b->masked = arena_ints(a, B * (size_t)(b->m->task.per_example * b->m->conf.max_length));
     b->loss = arena_take(a, B, sizeof *b->loss);
+    if (b->data) loader_layout(&b->loader, a);
 }
 
 static void mask(Bench *b) {
@@ -71,8 +76,9 @@ static void fill(Bench *b) {
     if (m->task.masked > 0) mask(b);
 }
 
-static bool open_bench(Bench *b, const Config *c, Err *err) {
-    *b = (Bench){.c = c, .m = &c->model};
+static bool open_bench(Bench *b, const Config *c, bool data, Err *err) {
+    *b = (Bench){.c = c, .m = &c->model, .data = data};
+    if (data && !loader_open(&b->loader, c, err)) return false;
     layout(b, &b->memory);
     if (!arena_open(&b->memory, b->memory.used, err)) return false;
     layout(b, &b->memory);
@@ -87,13 +93,13 @@ static bool open_bench(Bench *b, const Config *c, Err *err) {
 
 /* ---- the step ---- */
 
-static void update(Bench *b, int64_t s) {
+static void update(Bench *b, const Sample *samples, int64_t s) {
     const TrainConf *t = &b->c->train;
     const Outcome out = {.loss = b->loss};
     memset(b->grads, 0, b->m->params.total * sizeof *b->grads);
     engine_begin_update(&b->engine);
-    engine_step(&b->engine, b->samples, t->batch, 1.0 / t->batch, rng_key((uint64_t)s), b->grads,
-                &out, NULL);
+    engine_step(&b->engine, samples, t->batch, 1.0 / t->batch, rng_key((uint64_t)s), b->grads, &out,
+                NULL);
     double norm = adamw_grad_norm(&b->adamw, b->grads);
     adamw_update(&b->adamw, &t->adamw, b->w, b->grads, 1e-5, clip_factor(norm, t->clip), s);
     engine_commit(&b->engine, b->w);
@@ -101,29 +107,69 @@ static void update(Bench *b, int64_t s) {
     engine_weights(&b->engine, b->w);
 }
 
+static const Sample *samples_of(Bench *b, int64_t s) {
+    if (!b->data) return b->samples;
+    loader_train(&b->loader, s, 0);
+    return b->loader.batch.samples;
+}
+
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* The median time of a step; and of all, what r is to know of the mean one. */
+/* What batches of data have, on average, where they differ. */
+static void add_batch(BenchResult *r, const Bench *b) {
+    if (!b->data) return;
+    r->tokens_per_s += b->loader.batch.tokens;
+    r->sample_flops += 3 * b->loader.batch.flops / b->loader.batch.n;
+}
+
+/* The time of a step, the median of equal ones, the mean of others; and of all, what r is to know
+ * of the mean one. */
 static double time_steps(Bench *b, double seconds, BenchResult *r) {
     LanesMeter lanes = {0};
     engine_weights(&b->engine, b->w);
-    update(b, 1);
+    update(b, samples_of(b, 1), 1);
     lanes_measure(&lanes);
-    double start = clock_seconds();
+    const double start = clock_seconds(), moved = ranks_meter().bytes;
     for (b->nsteps = 0; b->nsteps < MOST_STEPS;) {
         double t = clock_seconds();
-        update(b, b->nsteps + 2);
+        update(b, samples_of(b, b->nsteps + 2), b->nsteps + 2);
         b->step[b->nsteps++] = clock_seconds() - t;
+        add_batch(r, b);
         if (b->nsteps >= 3 && clock_seconds() - start > seconds) break;
     }
     lanes_measure(NULL);
-    r->serial_seconds = (clock_seconds() - start - lanes.runs) / b->nsteps;
+    const double all = clock_seconds() - start;
+    r->serial_seconds = (all - lanes.runs) / b->nsteps;
     r->busy_seconds = lanes.busy / b->nsteps;
+    r->exchange_bytes = (ranks_meter().bytes - moved) / b->nsteps;
+    if (b->data) return all / b->nsteps;
     qsort(b->step, (size_t)b->nsteps, sizeof *b->step, by_value);
     return b->step[b->nsteps / 2];
+}
+
+/* What ranks tell each other for a step of documents of one token, which compute next to nothing:
+ * the same sums and weights. */
+static double time_exchange(Bench *b) {
+    enum { STEPS = 20 };
+    const size_t bytes = (size_t)b->c->train.batch * sizeof(Sample);
+    Sample *short_ones = mem_alloc(1, bytes);
+    memcpy(short_ones, b->samples, bytes);
+    for (int i = 0; i < b->c->train.batch; i++)
+        for (int j = 0; j < b->m->task.per_example; j++) short_ones[i].length[j] = 1;
+    for (int s = 1; s <= STEPS; s++) {
+        const double before = ranks_meter().seconds;
+        engine_begin_update(&b->engine);
+        engine_step(&b->engine, short_ones, b->c->train.batch, 1, rng_key(1), b->grads,
+                    &(Outcome){.loss = b->loss}, NULL);
+        engine_weights(&b->engine, b->w);
+        b->step[s - 1] = ranks_meter().seconds - before;
+    }
+    mem_free(short_ones);
+    qsort(b->step, STEPS, sizeof *b->step, by_value);
+    return b->step[STEPS / 2];
 }
 
 /* ---- parts: one document on every thread at once, as in a step ---- */
@@ -216,32 +262,71 @@ static void time_parts(BenchResult *r, Bench *b) {
     list_parts(r, m, &sum, e->fold.on);
 }
 
-bool bench_run(BenchResult *r, const Config *c, double seconds, Err *err) {
+static void rate(BenchResult *r, const Bench *b, double step) {
+    const Model *m = b->m;
+    const int per = m->task.per_example;
+    const double flops = 3 * (per * model_flops(m, m->conf.max_length) + model_head_flops(m)),
+                 tokens = (double)per * m->max_tokens;
+    r->sample_flops = b->data ? r->sample_flops / b->nsteps : flops;
+    r->samples_per_s = r->batch / step;
+    r->tokens_per_s = b->data ? r->tokens_per_s / b->nsteps / step : r->samples_per_s * tokens;
+    if (b->data) r->tokens = (int)(r->tokens_per_s / r->samples_per_s / per);
+    r->gflops = r->samples_per_s * r->sample_flops * 1e-9;
+    r->sample_seconds = r->threads * r->ranks * step / r->batch;
+}
+
+bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *err) {
     Bench *b = mem_alloc(1, sizeof *b);
-    bool ok = open_bench(b, c, err);
+    bool ok = open_bench(b, c, data, err);
     if (ok) {
         const Model *m = &c->model;
-        const int threads = lanes_threads(), per = m->task.per_example;
+        const int threads = lanes_threads();
         *r = (BenchResult){.task = c->task->name,
                            .mechanism = m->mech->name,
                            .tokens = m->max_tokens,
                            .batch = c->train.batch,
-                           .threads = threads};
+                           .threads = threads,
+                           .ranks = ranks_count()};
         const double before = peak_gflops(threads), step = time_steps(b, seconds, r),
                      after = peak_gflops(threads);
-        r->sample_flops = 3 * (per * model_flops(m, m->conf.max_length) + model_head_flops(m));
-        r->samples_per_s = r->batch / step;
-        r->tokens_per_s = r->samples_per_s * per * m->max_tokens;
-        r->gflops = r->samples_per_s * r->sample_flops * 1e-9;
-        r->peak_gflops = before > after ? before : after;
-        r->sample_seconds = threads * step / r->batch;
+        r->peak_gflops = r->ranks * (before > after ? before : after);
+        rate(r, b, step);
         struct rusage usage;
         getrusage(RUSAGE_SELF, &usage);
         r->peak_rss_mb = (double)usage.ru_maxrss / 1024;
-        time_parts(r, b);
+        if (r->ranks > 1) r->exchange_seconds = time_exchange(b);
+        if (r->ranks == 1 && !data) time_parts(r, b);
     }
     engine_close(&b->engine);
     arena_close(&b->memory);
+    loader_close(&b->loader);
     mem_free(b);
     return ok;
+}
+
+cJSON *bench_json(const BenchResult *r) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "task", r->task);
+    cJSON_AddStringToObject(o, "mechanism", r->mechanism);
+    cJSON_AddNumberToObject(o, "tokens", r->tokens);
+    cJSON_AddNumberToObject(o, "batch", r->batch);
+    cJSON_AddNumberToObject(o, "threads", r->threads);
+    cJSON_AddNumberToObject(o, "ranks", r->ranks);
+    cJSON_AddNumberToObject(o, "samples_per_s", r->samples_per_s);
+    cJSON_AddNumberToObject(o, "tokens_per_s", r->tokens_per_s);
+    cJSON_AddNumberToObject(o, "updates_per_s", r->samples_per_s / r->batch);
+    cJSON_AddNumberToObject(o, "gflops", r->gflops);
+    cJSON_AddNumberToObject(o, "peak_gflops", r->peak_gflops);
+    cJSON_AddNumberToObject(o, "peak_share", r->gflops / r->peak_gflops);
+    cJSON_AddNumberToObject(o, "folded_share", r->folded_share);
+    cJSON_AddNumberToObject(o, "avoided_share", r->avoided_share);
+    cJSON_AddNumberToObject(o, "peak_rss_mb", r->peak_rss_mb);
+    cJSON_AddNumberToObject(o, "serial_seconds", r->serial_seconds);
+    cJSON_AddNumberToObject(o, "busy_seconds", r->busy_seconds);
+    cJSON_AddNumberToObject(o, "exchange_seconds", r->exchange_seconds);
+    cJSON_AddNumberToObject(o, "exchange_bytes", r->exchange_bytes);
+    cJSON *parts = cJSON_AddObjectToObject(o, "parts_seconds");
+    for (int i = 0; i < r->nparts; i++)
+        cJSON_AddNumberToObject(parts, r->parts[i].name, r->parts[i].seconds);
+    return o;
 }

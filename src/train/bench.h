@@ -1,4 +1,5 @@
-/* The training step of a config, timed on random tokens at full length, and where its time goes. */
+/* The training step of a config, timed on random tokens at full length or on the task's own
+ * examples, and where its time goes. */
 #ifndef TRAIN_BENCH_H
 #define TRAIN_BENCH_H
 
@@ -11,10 +12,12 @@ typedef struct BenchPart {
 
 typedef struct BenchResult {
     const char *task, *mechanism;
-    int tokens, batch, threads; /* tokens: of a document */
+    int tokens, batch, threads, ranks; /* tokens: of a document, the mean where they differ */
     double samples_per_s, tokens_per_s, gflops, peak_gflops, peak_rss_mb;
     double sample_seconds, sample_flops; /* a sample's share of a step, on one thread */
     double serial_seconds, busy_seconds; /* of a step: outside of lanes; of all threads in them */
+    double exchange_seconds, exchange_bytes; /* of a step, what ranks tell each other, alone; as
+                                                rank 0 sees it */
     double folded_share;  /* of sample_flops: the embedding's projection where it is folded
                              (model/fold.h) */
     double avoided_share; /* of sample_flops: never executed, see AttnMeter */
@@ -22,7 +25,12 @@ typedef struct BenchResult {
     int nparts;
 } BenchResult;
 
-/* Measures for about `seconds`. peak_gflops is the best seen before and after. */
-bool bench_run(BenchResult *r, const Config *c, double seconds, Err *err);
+/* Measures for about `seconds`. peak_gflops is the best seen before and after. `data`: batches of
+ * the training split, in their order, which has to be there. With these, and on several ranks, no
+ * parts. */
+bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *err);
+
+/* All of it as an object, to be deleted. */
+cJSON *bench_json(const BenchResult *r);
 
 #endif

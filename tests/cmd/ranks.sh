@@ -10,7 +10,8 @@ fi
 mode=${CAST_MODE:-release}
 case $mode in release | debug | double) ;; *) echo "1..0 # SKIP MPI is not built with sanitizers"; exit 0 ;; esac
 out=$PWD/build/mpi-$mode
-make --no-print-directory MODE="$mode" MPI=1 OUT="build/mpi-$mode" "build/mpi-$mode/cast_train" >"$tmp/log" 2>&1
+make --no-print-directory MODE="$mode" MPI=1 OUT="build/mpi-$mode" "build/mpi-$mode/cast_train" \
+    "build/mpi-$mode/cast_bench" >"$tmp/log" 2>&1
 result $? "make MPI=1 builds" "$tmp/log"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
@@ -50,6 +51,11 @@ expect 0 "2 of 7 ranks have nothing to do" "ranks beyond the lanes are told" \
 result $? "rank 0 alone speaks" "$tmp/out"
 grep -q '"ranks": *7' "$tmp/idle/env.json"
 result $? "env.json tells ranks" "$tmp/idle/env.json"
+
+timeout 120 mpirun -n 2 "$out/cast_bench" "$tmp/pairs.json" --scaling --seconds 0.1 --threads 1 --json >"$tmp/out" 2>"$tmp/log"
+[ "$(grep -c '"faster"' "$tmp/out")" -eq 2 ] && grep -q '"ranks":1,.*"exchange_bytes":0,' "$tmp/out" &&
+    grep -q '"ranks":2,.*"exchange_bytes":[1-9]' "$tmp/out"
+result $? "cast_bench --scaling: one rank and two" "$tmp/out"
 
 # ---- what goes wrong ----
 

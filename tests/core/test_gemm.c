@@ -195,10 +195,13 @@ static void full_address_space(void **state) {
 }
 #endif
 
+static bool clean;
 static int open_gemm(void **state) {
     (void)state;
+    unsetenv("OMP_PROC_BIND");
     lanes_open(1);
     gemm_open();
+    clean = !getenv("OMP_PROC_BIND");
     return 0;
 }
 
@@ -227,11 +230,20 @@ static void kernels_are_remembered(void **state) {
     assert_int_equal(mappings, before);
 }
 
+/* What libraries say of threads' places is not for the processes that we start. */
+static void environment_is_left_alone(void **state) {
+    (void)state;
+    assert_true(clean);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(environment_is_left_alone),
         cmocka_unit_test(kernels_are_remembered), /* before others fill their table */
-        cmocka_unit_test(random_shapes),          cmocka_unit_test(block_borders),
-        cmocka_unit_test(describes_itself),       cmocka_unit_test(full_address_space),
+        cmocka_unit_test(random_shapes),
+        cmocka_unit_test(block_borders),
+        cmocka_unit_test(describes_itself),
+        cmocka_unit_test(full_address_space),
     };
     return cmocka_run_group_tests(tests, open_gemm, NULL);
 }

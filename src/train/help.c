@@ -1,7 +1,12 @@
-#include "model/help.h"
+#include "train/help.h"
 
+#include <stdlib.h>
+
+#include "core/gemm.h"
+#include "core/lanes.h"
 #include "model/crew.h"
 #include "model/engine.h"
+#include "train/stop.h"
 
 typedef struct Helper {
     Model m;
@@ -59,7 +64,7 @@ static void work_on_batch(Helper *h, const Call *call) {
     engine_step(e, h->samples, call->B, call->scale, call->key, h->grads, &h->out, NULL);
 }
 
-void help_rank_0(void) {
+static void help_rank_0(void) {
     Helper h = {0};
     for (;;) {
         const Call call = crew_call();
@@ -72,9 +77,22 @@ void help_rank_0(void) {
             break;
         case CREW_STEP:
         case CREW_EVALUATE: work_on_batch(&h, &call); break;
+        case CREW_ECHO: crew_answer_echo(&call); break;
         case CREW_DISMISS: be_released(&h); return;
         }
     }
+}
+
+int help_main(const char *program, int threads) {
+    Err err = {0};
+    stop_ignore_signals();
+    lanes_open(threads);
+    if (!ranks_open(lanes_processors(), &err)) return err.code;
+    if (!lanes_start(&err)) return err_report(program, &err);
+    gemm_open();
+    help_rank_0();
+    ranks_close();
+    return EXIT_SUCCESS;
 }
 
 void help_end(void) {
