@@ -153,8 +153,8 @@ expect 0 '^  full +64 +100.00 % +0.00 % +-$' "beside exact attention, a row a me
     "$bin/cast_bench" "$tmp/tiny.json" --mechanisms local,full --approximation --threads 1
 check "with the weight that is kept" grep -qE '^  local +64 +[0-9.]+ % +0.00 % +100.00 %$' "$tmp/out"
 expect 0 '"error":.*"config":' "as JSON" "$bin/cast_bench" "$tmp/tiny.json" --approximation --json --threads 1
-expect 0 '^  +3 .* % .* % .* %$' "threads, and what is lost" "$bin/cast_bench" "$tmp/tiny.json" --scaling --seconds 0.01 --threads 3
-check "1, 2 and 3 of them" test "$(awk '/%$/ { printf "%s ", $1 }' "$tmp/out")" = "1 2 3 "
+expect 0 '^ +1 +3 .* % .* % .* %$' "threads, and what is lost" "$bin/cast_bench" "$tmp/tiny.json" --scaling --seconds 0.01 --threads 3
+check "1, 2 and 3 of them" test "$(awk '/%$/ { printf "%s ", $2 }' "$tmp/out")" = "1 2 3 "
 expect 0 '"threads":2,.*"lost_waiting":.*"lost_serial":.*"lost_slower":' "as JSON" \
     "$bin/cast_bench" "$tmp/tiny.json" --scaling --json --seconds 0.01 --threads 2
 expect 64 'one mechanism' "of several mechanisms" "$bin/cast_bench" "$tmp/tiny.json" --scaling --mechanisms cast,full
