@@ -6,6 +6,7 @@
 
 #include "core/option.h"
 #include "report/compare.h"
+#include "report/cores.h"
 #include "report/curve_plot.h"
 #include "report/formats.h"
 #include "report/page.h"
@@ -24,7 +25,8 @@ typedef enum What {
     WHAT_CLUSTERS,
     WHAT_LENGTH,
     WHAT_GROWTH,
-    WHAT_POINTS
+    WHAT_POINTS,
+    WHAT_CORES
 } What;
 
 typedef struct Options {
@@ -38,7 +40,7 @@ typedef struct Options {
 static const char *const formats[] = {"md", "latex", "csv", "terminal", NULL};
 static const TableFormat format_of[] = {TABLE_MD, TABLE_LATEX, TABLE_CSV, TABLE_TERMINAL};
 static const char *const whats[] = {"loss",   "accuracy", "clusters", "length",
-                                    "growth", "points",   NULL};
+                                    "growth", "points",   "cores",    NULL};
 static const char *const axes[] = {"steps", "time", "tokens", NULL};
 static const char *const bands[] = {"range", "sd", NULL};
 
@@ -83,8 +85,8 @@ static const Option options[] = {
      .take = take_plot},
     {"what", OPTION_WORD, AT(what), "W",
      "of what: loss, accuracy (training as lines, validation as points), clusters (test accuracy "
-     "over their number); of BENCH length (speed and memory) or growth (their exponents); of ROWS "
-     "points (what attentions come to at what cost) [loss]",
+     "over their number); of BENCH length (speed and memory), growth (their exponents) or cores "
+     "(efficiency, of --scaling); of ROWS points (what attentions come to at what cost) [loss]",
      .words = whats},
     {"x", OPTION_WORD, AT(axis), "AXIS", "loss and accuracy over steps, time or tokens [steps]",
      .words = axes},
@@ -106,12 +108,14 @@ static const Program program = {
     "       cast_report RUN... --html FILE\n"
     "       cast_report BENCH... --what length [--plot FILE]\n"
     "       cast_report BENCH... --what growth\n"
+    "       cast_report BENCH... --what cores [--plot FILE]\n"
     "       cast_report ROWS... --what points [--plot FILE]\n\n"
     "Reports on training runs. RUN is a run's directory, or a directory of them, one level or two. "
     "Runs that differ in nothing but their seed are one row, or one line with a band; columns are "
     "the config's keys that differ. What is no run, or cannot be read, is told and left out. BENCH "
     "is a file that 'cast_bench CONFIG --lengths N,M --mechanisms A,B --json' printed, or a CSV "
-    "with its names; ROWS one with an object a line as 'cast_eval RUN --json' has it, 'cast_eval "
+    "with its names, or for cores 'cast_bench CONFIG --scaling --json'; ROWS one with an object a "
+    "line as 'cast_eval RUN --json' has it, 'cast_eval "
     "RUN --approximation --json' or 'cast_bench CONFIG --approximation --json'.\n",
     options,
     "A table is printed as well as a plot or page where --format, or --papers beside --plot, asks "
@@ -334,9 +338,30 @@ static bool report_points(const Options *o, Err *err) {
     return ok;
 }
 
+static bool report_cores(const Options *o, Err *err) {
+    Cores s;
+    Table t;
+    Plot p;
+    bool ok = true;
+    if (!cores_read(&s, o->line.words, o->line.nwords, err)) return false;
+    if (wants_table(o)) {
+        cores_table(&t, &s);
+        ok = write_table(o, &t, err);
+        table_free(&t);
+    }
+    if (ok && o->plot) {
+        cores_plot(&p, plot_size(o), &s);
+        ok = plot_write(&p, o->plot, o->keep, err);
+        plot_free(&p);
+    }
+    cores_free(&s);
+    return ok;
+}
+
 static bool report_as_asked(const Options *o, Err *err) {
     if (o->compare) return compare_runs(o, err);
     if (o->what == WHAT_POINTS) return report_points(o, err);
+    if (o->what == WHAT_CORES) return report_cores(o, err);
     return (of_rows(o) ? report_lengths : report_runs)(o, err);
 }
 

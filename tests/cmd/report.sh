@@ -174,6 +174,19 @@ expect 64 'x is of --html and of plots of loss' "an axis over clusters" "$report
 expect 64 'keep is of --plot' "a script of no plot" "$report" "$tmp/sweep" --what length --keep
 expect 64 'band is of' "a band over lengths" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --what length --band sd
 
+# ---- cores ----
+
+{
+    echo '{"task": "text", "ranks": 1, "threads": 2, "samples_per_s": 70, "faster": 1.9, "efficiency": 0.95, "lost_serial": 0.05}'
+    echo '{"task": "text", "hosts": 2, "ranks": 2, "threads": 4, "samples_per_s": 230, "faster": 6, "efficiency": 0.75}'
+} >"$tmp/cores"
+expect 0 '^text,,1,2,70,1.9,95,5' "efficiency over cores" "$report" "$tmp/cores" --what cores --format csv
+expect 0 '^"text, predicted",2,2,4,230,6,75,' "of a model" "$report" "$tmp/cores" --what cores --format csv
+check "a plot of cores" with "$tmp/cores" --what cores --plot "$tmp/cores.svg" --keep
+check "a line for what is predicted" grep -qE '^8 75$' <(sed 's/^ //' "$tmp/cores.svg.gnuplot")
+echo '{"task": "text", "ranks": 1, "threads": 2}' >"$tmp/cores"
+expect 65 'cores: line 1: .*efficiency' "a row that is none" "$report" "$tmp/cores" --what cores
+
 # ---- points ----
 
 point() { # point MECHANISM KEY VALUE REST

@@ -1,0 +1,148 @@
+#include "report/cores.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "io/json.h"
+#include "io/lines.h"
+#include "io/text.h"
+
+static const struct {
+    const char *key, *title; /* in a row; for people */
+    double scale;
+    int digits, spare; /* as in Column */
+} values[CORES_VALUES] = {
+    {"hosts", "hosts", 1, 0, 0},
+    {"ranks", "ranks", 1, 0, 0},
+    {"threads", "threads", 1, 0, 0},
+    {"samples_per_s", "samples/s", 1, SIGNIFICANT + 3, 0},
+    {"faster", "faster by", 1, SIGNIFICANT + 3, 0},
+    {"efficiency", "efficiency, %", 100, 1, 0},
+    {"lost_waiting", "lost waiting", 100, 1, 4},
+    {"lost_serial", "serial part", 100, 1, 1},
+    {"lost_exchange", "exchange", 100, 1, 3},
+    {"lost_slower", "slower work", 100, 1, 2},
+};
+
+/* ---- reading ---- */
+
+static bool read_row(CoresRow *r, const cJSON *o) {
+    const char *task = json_string(o, "task");
+    for (int i = 0; i < CORES_VALUES; i++) {
+        const cJSON *x = cJSON_GetObjectItemCaseSensitive(o, values[i].key);
+        r->value[i] = cJSON_IsNumber(x) ? x->valuedouble : NAN;
+    }
+    r->line = text_format(r->value[CORES_HOSTS] > 0 ? "%s, predicted" : "%s", task ? task : "");
+    return task && r->value[CORES_RANKS] > 0 && r->value[CORES_THREADS] > 0 &&
+           r->value[CORES_EFFICIENCY] > 0;
+}
+
+static bool read_line(Cores *s, const Lines *l, Err *err) {
+    Err inner;
+    cJSON *o = json_parse(l->text.at, l->text.size, LINE_MOST, JSON_MAX_DEPTH, l->path, &inner);
+    if (!o) return err_set(err, EX_DATAERR, "%s: line %d: %s", l->path, l->line, inner.text);
+    s->row = mem_grow(s->row, (size_t)s->n + 1, sizeof *s->row);
+    const bool ok = read_row(&s->row[s->n++], o);
+    cJSON_Delete(o);
+    return ok || err_set(err, EX_DATAERR,
+                         "%s: line %d: is no row of 'cast_bench CONFIG --scaling --json': it lacks "
+                         "a task, or positive ranks, threads and efficiency",
+                         l->path, l->line);
+}
+
+static bool read_file(Cores *s, const char *path, Err *err) {
+    Lines l;
+    bool ok = true;
+    if (file_is_dir(path))
+        return err_set(err, EX_NOINPUT,
+                       "%s: is a directory; for --what cores a file was expected, as 'cast_bench "
+                       "CONFIG --scaling --json' prints it",
+                       path);
+    if (!lines_open(&l, path, err)) return false;
+    while (ok && (ok = lines_next(&l, err)) && l.text.at)
+        if (l.text.size) ok = read_line(s, &l, err);
+    lines_close(&l);
+    return ok;
+}
+
+bool cores_read(Cores *s, char *const *paths, int n, Err *err) {
+    bool ok = true;
+    *s = (Cores){0};
+    for (int i = 0; ok && i < n; i++) ok = read_file(s, paths[i], err);
+    if (ok && s->n == 0) ok = err_set(err, EX_NOINPUT, "%s: has no row", paths[0]);
+    if (!ok) cores_free(s);
+    return ok;
+}
+
+void cores_free(Cores *s) {
+    for (int i = 0; i < s->n; i++) mem_free(s->row[i].line);
+    mem_free(s->row);
+    *s = (Cores){0};
+}
+
+/* ---- writing ---- */
+
+void cores_table(Table *t, const Cores *s) {
+    bool has[CORES_VALUES] = {false};
+    *t = (Table){0};
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; k < CORES_VALUES; k++) has[k] |= !isnan(s->row[i].value[k]);
+    table_column(t, "task", "task", COLUMN_TEXT, 0);
+    for (int k = 0; k < CORES_VALUES; k++)
+        if (has[k])
+            table_column(t, values[k].title, values[k].key, COLUMN_NUMBER, values[k].digits)
+                ->spare = values[k].spare;
+    for (int i = 0; i < s->n; i++) {
+        Cell *c = table_row(t);
+        cell_text(c++, s->row[i].line);
+        for (int k = 0; k < CORES_VALUES; k++)
+            if (has[k]) (c++)->mean = values[k].scale * s->row[i].value[k];
+    }
+    table_note(t, text_format("efficiency: of the time of all threads, what one would have taken; "
+                              "the other columns say what the rest is lost to, in per cent of it"));
+}
+
+/* Whether row i is the first of its line, which is then the `line`th. */
+static bool starts_line(const Cores *s, int i, int *line) {
+    for (int j = 0; j < i; j++)
+        if (!strcmp(s->row[j].line, s->row[i].line)) return false;
+    ++*line;
+    return true;
+}
+
+static void print_data(FILE *f, const Cores *s) {
+    int line = -1;
+    for (int i = 0; i < s->n; i++) {
+        if (!starts_line(s, i, &line)) continue;
+        fprintf(f, "$line%d << END\n", line);
+        for (int j = i; j < s->n; j++) {
+            const double *v = s->row[j].value;
+            if (!strcmp(s->row[j].line, s->row[i].line))
+                fprintf(f, "%.10g %.10g\n", v[CORES_RANKS] * v[CORES_THREADS],
+                        100 * v[CORES_EFFICIENCY]);
+        }
+        fputs("END\n", f);
+    }
+}
+
+void cores_plot(Plot *p, PlotSize size, const Cores *s) {
+    int line = -1;
+    plot_panels(p, size, 1);
+    print_data(p->f, s);
+    fputs("set logscale x 2\nset xlabel 'cores'\nset ylabel 'efficiency, %'\nset yrange [0:105]\n"
+          "set key bottom left\nplot ",
+          p->f);
+    for (int i = 0; i < s->n; i++) {
+        if (!starts_line(s, i, &line)) continue;
+        fprintf(p->f, "%s$line%d using 1:2 with linespoints ps 0.8", line ? ", \\\n     " : "",
+                line);
+        plot_line_style(p->f, line);
+        plot_point_style(p->f, line);
+        fputs(" title ", p->f);
+        text_gnuplot(p->f, s->row[i].line);
+    }
+    fputc('\n', p->f);
+    plot_panels_end(p, 1);
+}
