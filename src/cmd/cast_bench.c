@@ -112,9 +112,7 @@ static void print_result(const BenchResult *r) {
             "  and %.1f %% are never computed: the mechanism needs less than its definition says\n",
             100 * r->avoided_share);
     printf("  peak memory %.1f MB\n", r->peak_rss_mb);
-    if (r->ranks > 1)
-        printf("  ranks exchange %.2f MB an update, alone in %.2f ms\n", 1e-6 * r->exchange_bytes,
-               1e3 * r->exchange_seconds);
+    if (r->ranks > 1) printf("  ranks exchange %.2f MB an update\n", 1e-6 * r->moved_bytes);
     if (r->nparts) print_parts(r);
 }
 
@@ -425,10 +423,11 @@ static bool bench_ranks(const Options *o, Err *err) {
     ok = ok && (all = bench_here(o, &c, err));
     if (ok) tell_scaling_row(o, all, alone);
     if (ok && !o->json)
-        printf("  ranks exchange %.2f MB an update; alone, that takes %.2f ms; 1 byte is at rank 1 "
-               "and back in %.0f us, 8 MB in %.2f ms\n",
-               1e-6 * number(all, "exchange_bytes"), 1e3 * number(all, "exchange_seconds"),
-               1e6 * crew_echo(1), 1e3 * crew_echo(8000000));
+        printf(
+            "  a step moves %.2f MB; alone, %.2f MB take %.2f ms; 1 byte is at rank 1 and back in "
+            "%.0f us, 8 MB in %.2f ms\n",
+            1e-6 * number(all, "moved_bytes"), 1e-6 * number(all, "exchange_bytes"),
+            1e3 * number(all, "exchange_seconds"), 1e6 * crew_echo(1), 1e3 * crew_echo(8000000));
     cJSON_Delete(alone);
     cJSON_Delete(all);
     config_free(&c);

@@ -81,7 +81,7 @@ static void place_lanes(Deal *d, int *sorted, int first, int n) {
     }
     int left = whole_side(n), *right = d->aside;
     if (part_lanes(d->load, sorted, n, n - left, right) > 0.01) {
-        left = (n + 1) / 2;
+        left = n / 2;
         part_lanes(d->load, sorted, n, n - left, right);
     }
     /* The left ones move up in `sorted`, the right ones wait in `aside`: both keep their order. */

@@ -144,21 +144,23 @@ static double time_steps(Bench *b, double seconds, BenchResult *r) {
     const double all = clock_seconds() - start;
     r->serial_seconds = (all - lanes.runs) / b->nsteps;
     r->busy_seconds = lanes.busy / b->nsteps;
-    r->exchange_bytes = (ranks_meter().bytes - moved) / b->nsteps;
+    r->moved_bytes = (ranks_meter().bytes - moved) / b->nsteps;
     if (b->data) return all / b->nsteps;
     qsort(b->step, (size_t)b->nsteps, sizeof *b->step, by_value);
     return b->step[b->nsteps / 2];
 }
 
-/* What ranks tell each other for a step of documents of one token, which compute next to nothing:
+/* What ranks tell each other for a step of documents of few tokens, which compute next to nothing:
  * the same sums and weights. */
-static double time_exchange(Bench *b) {
-    enum { STEPS = 20 };
+static void time_exchange(Bench *b, BenchResult *r) {
+    enum { STEPS = 20, SHORTER = 1024 };
     const size_t bytes = (size_t)b->c->train.batch * sizeof(Sample);
     Sample *short_ones = mem_alloc(1, bytes);
-    memcpy(short_ones, b->samples, bytes);
+    memcpy(short_ones, samples_of(b, 1), bytes);
     for (int i = 0; i < b->c->train.batch; i++)
-        for (int j = 0; j < b->m->task.per_example; j++) short_ones[i].length[j] = 1;
+        for (int j = 0; j < b->m->task.per_example; j++)
+            short_ones[i].length[j] = 1 + short_ones[i].length[j] / SHORTER;
+    const double moved = ranks_meter().bytes;
     for (int s = 1; s <= STEPS; s++) {
         const double before = ranks_meter().seconds;
         engine_begin_update(&b->engine);
@@ -167,9 +169,10 @@ static double time_exchange(Bench *b) {
         engine_weights(&b->engine, b->w);
         b->step[s - 1] = ranks_meter().seconds - before;
     }
+    r->exchange_bytes = (ranks_meter().bytes - moved) / STEPS;
     mem_free(short_ones);
     qsort(b->step, STEPS, sizeof *b->step, by_value);
-    return b->step[STEPS / 2];
+    r->exchange_seconds = b->step[STEPS / 2];
 }
 
 /* ---- parts: one document on every thread at once, as in a step ---- */
@@ -286,7 +289,10 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *
                            .tokens = m->max_tokens,
                            .batch = c->train.batch,
                            .threads = threads,
-                           .ranks = ranks_count()};
+                           .ranks = ranks_count(),
+                           .most_tokens = m->max_tokens,
+                           .parameters = m->params.total,
+                           .summed = m->params.total - b->engine.fold.from};
         const double before = peak_gflops(threads), step = time_steps(b, seconds, r),
                      after = peak_gflops(threads);
         r->peak_gflops = r->ranks * (before > after ? before : after);
@@ -294,7 +300,7 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *
         struct rusage usage;
         getrusage(RUSAGE_SELF, &usage);
         r->peak_rss_mb = (double)usage.ru_maxrss / 1024;
-        if (r->ranks > 1) r->exchange_seconds = time_exchange(b);
+        if (r->ranks > 1) time_exchange(b, r);
         if (r->ranks == 1 && !data) time_parts(r, b);
     }
     engine_close(&b->engine);
@@ -309,6 +315,9 @@ cJSON *bench_json(const BenchResult *r) {
     cJSON_AddStringToObject(o, "task", r->task);
     cJSON_AddStringToObject(o, "mechanism", r->mechanism);
     cJSON_AddNumberToObject(o, "tokens", r->tokens);
+    cJSON_AddNumberToObject(o, "most_tokens", r->most_tokens);
+    cJSON_AddNumberToObject(o, "parameters", (double)r->parameters);
+    cJSON_AddNumberToObject(o, "summed", (double)r->summed);
     cJSON_AddNumberToObject(o, "batch", r->batch);
     cJSON_AddNumberToObject(o, "threads", r->threads);
     cJSON_AddNumberToObject(o, "ranks", r->ranks);
@@ -323,6 +332,7 @@ cJSON *bench_json(const BenchResult *r) {
     cJSON_AddNumberToObject(o, "peak_rss_mb", r->peak_rss_mb);
     cJSON_AddNumberToObject(o, "serial_seconds", r->serial_seconds);
     cJSON_AddNumberToObject(o, "busy_seconds", r->busy_seconds);
+    cJSON_AddNumberToObject(o, "moved_bytes", r->moved_bytes);
     cJSON_AddNumberToObject(o, "exchange_seconds", r->exchange_seconds);
     cJSON_AddNumberToObject(o, "exchange_bytes", r->exchange_bytes);
     cJSON *parts = cJSON_AddObjectToObject(o, "parts_seconds");

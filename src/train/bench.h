@@ -13,11 +13,13 @@ typedef struct BenchPart {
 typedef struct BenchResult {
     const char *task, *mechanism;
     int tokens, batch, threads, ranks; /* tokens: of a document, the mean where they differ */
+    int most_tokens;                   /* of a document */
+    size_t parameters, summed;         /* summed: what a lane's sums hold */
     double samples_per_s, tokens_per_s, gflops, peak_gflops, peak_rss_mb;
     double sample_seconds, sample_flops; /* a sample's share of a step, on one thread */
     double serial_seconds, busy_seconds; /* of a step: outside of lanes; of all threads in them */
-    double exchange_seconds, exchange_bytes; /* of a step, what ranks tell each other, alone; as
-                                                rank 0 sees it */
+    double moved_bytes;                  /* of a step: what rank 0 and the others tell each other */
+    double exchange_seconds, exchange_bytes; /* the same alone, with next to no tokens */
     double folded_share;  /* of sample_flops: the embedding's projection where it is folded
                              (model/fold.h) */
     double avoided_share; /* of sample_flops: never executed, see AttnMeter */

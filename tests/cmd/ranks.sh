@@ -53,8 +53,8 @@ grep -q '"ranks": *7' "$tmp/idle/env.json"
 result $? "env.json tells ranks" "$tmp/idle/env.json"
 
 timeout 120 mpirun -n 2 "$out/cast_bench" "$tmp/pairs.json" --scaling --seconds 0.1 --threads 1 --json >"$tmp/out" 2>"$tmp/log"
-[ "$(grep -c '"faster"' "$tmp/out")" -eq 2 ] && grep -q '"ranks":1,.*"exchange_bytes":0,' "$tmp/out" &&
-    grep -q '"ranks":2,.*"exchange_bytes":[1-9]' "$tmp/out"
+[ "$(grep -c '"faster"' "$tmp/out")" -eq 2 ] && grep -q '"ranks":1,.*"moved_bytes":0,' "$tmp/out" &&
+    grep -q '"ranks":2,.*"moved_bytes":[1-9].*"exchange_bytes":[1-9]' "$tmp/out"
 result $? "cast_bench --scaling: one rank and two" "$tmp/out"
 
 # ---- what goes wrong ----
@@ -103,13 +103,25 @@ goes_on() { # goes_on DIR: the checkpoint is whole, and gives the bits of an und
         "$out/cast_train" "${long[@]}" --out "$1" --stop-at $((at + 3)) >>"$tmp/log" 2>&1 &&
         [ "$(hash_of "$1")" = "$(hash_of "$tmp/plain")" ]
 }
-for rank in 0 2; do
-    start "$tmp/kill-$rank"
-    [ ${#pids[@]} -eq 3 ] && kill -KILL "${pids[rank]}" && ended 60
-    result $? "rank $rank is killed: the job ends" "$tmp/log"
-    goes_on "$tmp/kill-$rank"
-    result $? "rank $rank is killed: the run goes on, with the same bits" "$tmp/log"
+# KILLS=20: so many times each, at random moments.
+for ((k = 0; k < ${KILLS:-1}; k++)); do
+    for rank in 0 2 ${KILLS:+1}; do
+        start "$tmp/kill-$rank"
+        sleep "0.$((RANDOM % 1000 + 1000))"
+        [ ${#pids[@]} -eq 3 ] && kill -KILL "${pids[rank]}" && ended 60
+        result $? "rank $rank is killed: the job ends" "$tmp/log"
+        goes_on "$tmp/kill-$rank"
+        result $? "rank $rank is killed: the run goes on, with the same bits" "$tmp/log"
+        rm -rf "$tmp/kill-$rank"
+    done
 done
+# As a disk that is full: no file of rank 0's may grow. It goes on, in case there is room again, until it is stopped.
+start "$tmp/full"
+[ ${#pids[@]} -eq 3 ] && prlimit --pid "${pids[0]}" --fsize=1000 && sleep 2 && kill -TERM "$job" && ended 60 &&
+    grep -q "NOT saved" "$tmp/log" && grep -q "is lost" "$tmp/log"
+result $? "rank 0 cannot write: it says so, and the job ends" "$tmp/log"
+goes_on "$tmp/full"
+result $? "rank 0 cannot write: the run goes on, with the same bits" "$tmp/log"
 start "$tmp/silent" CAST_SILENCE=2
 [ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[1]}" && ended 30 && grep -q "rank 1 on .* has not been heard of for 2" "$tmp/log"
 result $? "a silent rank ends the job, and is named" "$tmp/log"
