@@ -75,13 +75,15 @@ DEFINES  += -DHAVE_XSMM
 LIBS     := -lxsmm -lxsmmnoblas $(LIBS)
 endif
 
-# `make MPI=1`: cast_train may be started by mpirun, Open MPI's or MPICH's.
+# `make MPI=1`: cast_train and cast_bench may be started by mpirun, Open MPI's or MPICH's; MPICC=mpicc.mpich chooses
+# between them.
 ifneq ($(MPI),)
 DEFINES  += -DHAVE_MPI
 export OMPI_CC := $(CC)
 export MPICH_CC := $(CC)
-LINK     := mpicc
-$(OUT)/obj/core/ranks.o: CC := mpicc
+MPICC    ?= mpicc
+LINK     := $(MPICC)
+$(OUT)/obj/core/ranks.o: CC := $(MPICC)
 endif
 
 .PHONY: all tests test gradcheck results bench lint format mutants quickstart deps install uninstall clean help FORCE

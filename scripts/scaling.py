@@ -3,7 +3,8 @@
 
   scaling.py lengths FILE...             quantiles of the tokens of an example of prepared splits, as JSON
   scaling.py predict COSTS LENGTHS       rows as cast_bench --scaling --json has them, of every task in COSTS:
-                                         1 to 256 cores of a host, and 1 to 64 hosts
+                                         1 to 256 cores of a host, or with --hosts 1 to so many hosts of --threads
+  scaling.py at COSTS LENGTHS            a table of what is predicted for a host of --threads
   scaling.py check COSTS LENGTHS         what was measured beside what is predicted for it
   scaling.py batches COSTS LENGTHS       where cores stop paying, and which batch it takes to go on
 
@@ -17,6 +18,7 @@ import math
 import random
 import struct
 
+LANES = 32     # train.lanes, which grows here as batches do
 TILE = 64      # rows of a document that one thread takes at a time
 ALONE = 0.047  # of a document's work that is not shared out: 2 threads do 16,384 tokens of Text 1.91 times as fast
 STEPS = 30     # that are simulated, of the same draws whatever is asked for
@@ -63,6 +65,16 @@ def batches(cost, quantiles, batch, draws):
         yield [(mean * n / average, max(1, n // TILE)) for n in (drawn.choice(tokens) for _ in range(batch))]
 
 
+def fill(samples, most):
+    """Lanes: each sample, longest first, goes to the one with the least to do."""
+    lanes = [[0.0, 1] for _ in range(min(most, len(samples)))]
+    for work, tiles in sorted(samples, reverse=True):
+        least = min(lanes, key=lambda lane: lane[0])
+        least[0] += work
+        least[1] = max(least[1], tiles)
+    return sorted(map(tuple, lanes), reverse=True)
+
+
 def place(samples):
     """src/model/deal.c: both sides of the tree have as much to do. Heaviest first."""
     if len(samples) < 2:
@@ -96,9 +108,9 @@ def runs(samples, hosts):
     return out
 
 
-def lanes_take(samples, cores):
+def lanes_take(lanes, cores):
     """Longest first to whoever is free; who finds none left helps with those that run, tile by tile."""
-    queue = sorted(samples, reverse=True)
+    queue = sorted(lanes, reverse=True)
     running, time = [], 0.0
     while queue or running:
         while queue and len(running) < cores:
@@ -120,8 +132,8 @@ def lanes_take(samples, cores):
 def predict(cost, quantiles, threads, hosts, options, batch=None):
     """A row: seconds of a step on `hosts` hosts of so many threads, and what they are lost to."""
     batch = batch or cost["batch"]
-    serial, lanes = cost["serial_seconds"], min(32, batch)
-    levels = math.ceil(math.log2(min(threads, lanes))) if threads > 1 else 0
+    serial, lanes = cost["serial_seconds"], LANES * batch // cost["batch"]
+    levels = math.ceil(math.log2(min(threads, lanes, batch))) if threads > 1 else 0
     add = 12 * cost["summed"] / options.memory  # reads two buffers, writes one
     ways = math.ceil(math.log2(hosts)) if hosts > 1 else 0
     # Sums climb a tree of hosts; weights go down a pipeline, about once over each link.
@@ -129,8 +141,7 @@ def predict(cost, quantiles, threads, hosts, options, batch=None):
     exchange = ways * (sums + 2 * options.latency) + (weights if ways else 0)
     alone = together = level = 0
     for samples in batches(cost, quantiles, batch, STEPS):
-        samples.sort(reverse=True)
-        of_hosts = runs(place(samples), hosts)
+        of_hosts = runs(place(fill(samples, lanes)), hosts)
         alone += sum(s[0] for s in samples) / STEPS
         together += max(lanes_take(s, threads) for s in of_hosts) / STEPS
     step = together + levels * add + serial + exchange
@@ -157,7 +168,9 @@ def tasks(costs, spans):
 
 def predict_all(costs, spans, options):
     for cost, span, _ in tasks(costs, spans):
-        shapes = [(2**k, 1) for k in range(9)] + [(options.threads, 2**k) for k in range(1, 7)]
+        shapes = [(2**k, 1) for k in range(9)]
+        if options.hosts > 1:
+            shapes = [(options.threads, 2**k) for k in range(options.hosts.bit_length())]
         for threads, hosts in shapes:
             print(json.dumps(predict(cost, span, threads, hosts, options)))
 
@@ -170,37 +183,55 @@ def check(costs, spans, options):
         for c in mine:
             if c is cost or (c["ranks"] == 1 and c["threads"] == 1):
                 continue
-            base = [o for o in mine if o["ranks"] == 1 and o["threads"] == 1 and o.get("mpi") == c.get("mpi")]
-            measured = (base[0] if base else cost)["samples_per_s"] and c["faster"]
             told = predict(cost, span, c["threads"], c["ranks"], options)["faster"]
-            print(f"| {c['task']} | {c['ranks']} | {c['threads']} | {measured:.2f} | {told:.2f} | "
-                  f"{100 * (told / measured - 1):+.0f} % |")
+            print(f"| {c['task']} | {c['ranks']} | {c['threads']} | {c['faster']:.2f} | {told:.2f} | "
+                  f"{100 * (told / c['faster'] - 1):+.0f} % |")
+
+
+def at(costs, spans, options):
+    print("| task | efficiency, % | lost waiting, % | serial part, % |")
+    print("| --- | ---: | ---: | ---: |")
+    for cost, span, _ in tasks(costs, spans):
+        row = predict(cost, span, options.threads, 1, options)
+        print(f"| {cost['task']} | {100 * row['efficiency']:.1f} | {100 * row['lost_waiting']:.1f} | "
+              f"{100 * row['lost_serial']:.1f} |")
 
 
 def batches_table(costs, spans, options):
-    print("| task | batch | cores at 80 % or more | at 50 % | hosts at 80 % | batch for 64 cores at 80 % |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    threads = options.threads
+    print(f"| task | batch | cores at 80 % | at 50 % | hosts of {threads} at 80 % | at 50 % | "
+          f"batch for 64 cores | for 16 hosts of {threads} |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for cost, span, _ in tasks(costs, spans):
+
+        def used(shape, batch=None):
+            return predict(cost, span, *shape, options, batch)["efficiency"]
+
         def most(share, shapes):
-            ok = [s for s in shapes if predict(cost, span, *s, options)["efficiency"] >= share]
-            return max(ok, key=lambda s: s[0] * s[1]) if ok else (1, 1)
-        cores = [(2**k, 1) for k in range(9)]
-        hosts = [(options.threads, 2**k) for k in range(7)]
-        batch = cost["batch"]
-        while batch < 64 * cost["batch"] and predict(cost, span, 64, 1, options, batch)["efficiency"] < 0.8:
-            batch *= 2
-        reached = predict(cost, span, 64, 1, options, batch)["efficiency"] >= 0.8
-        print(f"| {cost['task']} | {cost['batch']} | {most(0.8, cores)[0]} | {most(0.5, cores)[0]} | "
-              f"{most(0.8, hosts)[1]} of {options.threads} | {batch if reached else 'none'} |")
+            return max([0] + [s[0] * s[1] for s in shapes if used(s) >= share])
+
+        def needed(shape):
+            batch = cost["batch"]
+            while used(shape, batch) < 0.8:
+                batch *= 2
+                if batch > 64 * cost["batch"]:
+                    return "more"
+            return batch
+
+        cores, hosts = [(2**k, 1) for k in range(9)], [(threads, 2**k) for k in range(7)]
+        print(f"| {cost['task']} | {cost['batch']} | {most(0.8, cores)} | {most(0.5, cores)} | "
+              f"{most(0.8, hosts) // threads} | {most(0.5, hosts) // threads} | {needed((64, 1))} | "
+              f"{needed((threads, 16))} |")
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("what", choices=["lengths", "predict", "check", "batches"])
+    p.add_argument("what", choices=["lengths", "predict", "check", "at", "batches"])
     p.add_argument("files", nargs="+")
     p.add_argument("--bandwidth", type=float, default=1.25, help="GB/s between hosts [1.25, which is 10 Gbit/s]")
     p.add_argument("--latency", type=float, default=30, help="microseconds [30]")
     p.add_argument("--memory", type=float, default=60, help="GB/s of one thread that adds up buffers [60]")
+    p.add_argument("--hosts", type=int, default=1, help="of predict: the most [1]")
     p.add_argument("--threads", type=int, default=16, help="of a host, where there are several [16]")
     options = p.parse_args()
     options.bandwidth *= 1e9
@@ -213,7 +244,7 @@ def main():
         p.error("COSTS and LENGTHS")
     with open(options.files[1], encoding="utf-8") as f:
         spans = json.load(f)
-    {"predict": predict_all, "check": check, "batches": batches_table}[options.what](read(options.files[0]), spans, options)
+    {"predict": predict_all, "check": check, "at": at, "batches": batches_table}[options.what](read(options.files[0]), spans, options)
 
 
 main()

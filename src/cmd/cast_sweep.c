@@ -24,6 +24,9 @@ static const Option options[] = {
      "run number I alone, as --dry-run counts them: for jobs side by side", 1, GRID_MOST_RUNS},
     {"slurm", OPTION_TEXT, AT(slurm), "FILE",
      "run nothing, but write a job script for Slurm: sbatch FILE makes each run a task"},
+    {"nodes", OPTION_INT, AT(nodes), "N",
+     "of --slurm: nodes a run, each with a rank of cast_train (of a build with MPI=1) [1]", 1,
+     65536},
     {"dry-run", OPTION_FLAG, AT(dry_run), NULL,
      "print the runs and how far they are, and touch nothing"},
     {0},
@@ -34,7 +37,7 @@ static const Program program = {
     "training runs of every combination of values",
     "usage: cast_sweep CONFIG key=v1,v2,... [key=value ...] [--seeds LIST] --out DIR [--threads "
     "N]\n"
-    "                  [--only I] [--slurm FILE] [--dry-run]\n\n"
+    "                  [--only I] [--slurm FILE [--nodes N]] [--dry-run]\n\n"
     "Makes a run of every combination of values and seeds, one after the other, each as cast_train "
     "would, in a directory of its own: DIR/clusters=16,seed=2. All keys of cast_train can be set; "
     "values with commas are JSON: '[1,2]', '{\"type\":\"full\",\"a\":1}', '\"a,b\"'. All "
@@ -56,6 +59,7 @@ static bool parse(SweepRequest *r, int argc, char **argv, Err *err) {
     if (!r->plan.dir || !*r->plan.dir)
         return err_set(err, EX_USAGE, "--out DIR is missing" TRY_HELP);
     if (r->only && r->slurm) return err_set(err, EX_USAGE, "either --only or --slurm, not both");
+    if (r->nodes && !r->slurm) return err_set(err, EX_USAGE, "--nodes is of --slurm" TRY_HELP);
     r->plan.config = line.words[0];
     r->plan.lists = line.words + 1;
     r->plan.nlists = line.nwords - 1;

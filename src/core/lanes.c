@@ -323,6 +323,8 @@ void lanepool_layout(LanePool *p, Arena *a, int lanes, size_t reals) {
     p->stride = (reals + 15) / 16 * 16;
     p->base = arena_reals(a, p->stride * (size_t)lanes);
     p->free_list = arena_ints(a, (size_t)lanes);
+    p->home = arena_ints(a, (size_t)lanes);
+    for (int i = 0; p->home && i < lanes; i++) p->home[i] = -1;
     p->slot = arena_ints(a, (size_t)tree_nodes(lanes));
 }
 
@@ -338,10 +340,27 @@ typedef struct SumRun {
 
 static real *buffer(LanePool *p, int i) { return p->base + (size_t)i * p->stride; }
 
-static int take_buffer(LanePool *p) {
+/* The place in the free list of a buffer that this thread touched first, so that it lies in memory
+ * near it; or else of one that others did: as few as can be are touched; or else of a new one. */
+static int near_buffer(const LanePool *p, int thread) {
+    int touched = -1;
+    for (int at = p->nfree - 1; at >= 0; at--) {
+        const int home = p->home[p->free_list[at]];
+        if (home == thread) return at;
+        if (home >= 0 && touched < 0) touched = at;
+    }
+    return touched >= 0 ? touched : p->nfree - 1;
+}
+
+static int take_buffer(LanePool *p, int thread) {
     int i;
 #pragma omp critical(lanepool)
-    i = p->free_list[--p->nfree];
+    {
+        const int at = near_buffer(p, thread);
+        i = p->free_list[at];
+        p->free_list[at] = p->free_list[--p->nfree];
+        if (p->home[i] < 0) p->home[i] = thread;
+    }
     return i;
 }
 
@@ -386,7 +405,7 @@ static void climb(const SumRun *r, int lane, int mine) {
 static void sum_lane(void *ctx, int index, int thread) {
     const SumRun *r = ctx;
     const int lane = r->first + index;
-    int mine = take_buffer(r->pool);
+    int mine = take_buffer(r->pool, thread);
     real *sum = buffer(r->pool, mine);
     memset(sum + r->from, 0, (r->to - r->from) * sizeof *sum);
     r->job(r->ctx, lane, thread, sum);
@@ -428,7 +447,7 @@ static int join(const SumRun *r, Level l, int i) {
         return -1;
     }
     if (!here) {
-        other = take_buffer(p);
+        other = take_buffer(p, 0);
         ranks_receive(right, buffer(p, other) + r->from, bytes);
     }
     add_range(buffer(p, slot[0]), buffer(p, other), r->from, r->to);

@@ -50,6 +50,7 @@ typedef struct LanePool {
     const int *cuts; /* (ranks + 1) rank r has lanes cuts[r]..cuts[r+1]-1, rank 0 the first of all
                         (core/ranks.h); NULL: all are ours */
     int *free_list, nfree; /* buffers that no lane holds */
+    int *home;             /* per buffer: the thread that touched it first, -1: none did yet */
     int *slot;             /* per node of the tree: its buffer, -1 until it is done */
 } LanePool;
 void lanepool_layout(LanePool *p, Arena *a, int lanes, size_t reals);

@@ -6,9 +6,12 @@
 #define _GNU_SOURCE
 #include "core/ranks.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,6 +59,32 @@ static struct {
     _Atomic bool ends;
 } watch;
 
+/* Whether a process is one that starts ranks, as its own name has it. */
+static bool starts_ranks(pid_t pid) {
+    static const char *const names[] = {"mpirun\n",  "mpiexec\n", "orterun\n",
+                                        "prterun\n", "orted\n",   "mpiexec.hydra\n"};
+    char path[32], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    const int f = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = f < 0 ? 0 : read(f, name, sizeof name - 1);
+    if (f >= 0) close(f);
+    for (size_t i = 0; n > 0 && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) return true;
+    return false;
+}
+
+/* mpirun waits for hosts that it cannot reach, for as long as TCP does. A process of its own, which
+ * mpirun does not know of, ends it after a while. */
+static void end_mpirun(void) {
+    enum { GRACE = 10 };
+    const pid_t mpirun = getppid();
+    if (!starts_ranks(mpirun) || fork() != 0) return;
+    setsid();
+    sleep(GRACE);
+    if (starts_ranks(mpirun)) kill(mpirun, SIGKILL);
+    _exit(EXIT_SUCCESS);
+}
+
 static _Noreturn void end_job(int rank) {
     char text[256];
     snprintf(
@@ -64,6 +93,7 @@ static _Noreturn void end_job(int rank) {
         "stands, and the same command goes on from it\n",
         rank, ranks_host(rank), watch.silence);
     log_at_once(text);
+    end_mpirun();
     alarm(5); /* MPI_Abort may wait for what does not answer */
     MPI_Abort(MPI_COMM_WORLD, EX_UNAVAILABLE);
     _exit(EX_UNAVAILABLE);

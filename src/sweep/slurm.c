@@ -37,7 +37,7 @@ static void print_output(FILE *f, const char *here, const char *dir) {
                 *dir == '/' ? "" : "/", dir);
 }
 
-static void print_directives(FILE *f, const Plan *p, int threads, const char *here) {
+static void print_directives(FILE *f, const Plan *p, const SlurmJob *job, const char *here) {
     fputs(
         "#!/bin/bash\n"
         "# Written by cast_sweep " CAST_VERSION ": an array job for Slurm, a task a run. To submit "
@@ -50,9 +50,10 @@ static void print_directives(FILE *f, const Plan *p, int threads, const char *he
         "#SBATCH --array=",
         f);
     print_array(f, p);
-    fprintf(f, "\n#SBATCH --cpus-per-task=%d\n", lanes_open(threads));
-    fputs("#SBATCH --signal=TERM@120\n"
-          "#SBATCH --requeue\n"
+    fprintf(f, "\n#SBATCH --cpus-per-task=%d\n", lanes_open(job->threads));
+    if (job->nodes > 1) fprintf(f, "#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=1\n", job->nodes);
+    fprintf(f, "#SBATCH --signal=%sTERM@120\n", job->nodes > 1 ? "B:" : "");
+    fputs("#SBATCH --requeue\n"
           "#SBATCH --open-mode=append\n",
           f);
     print_output(f, here, p->dir);
@@ -65,11 +66,8 @@ static void add_word(FILE *f, const char *before, const char *word) {
     option_print_word(f, word);
 }
 
-static void print_task(FILE *f, const PlanRequest *r, int threads, const char *here,
-                       const char *program) {
-    add_word(f, "set -u\ncd ", here);
-    fputs(" || exit 66\n"
-          "# In a step of the job, which is what Slurm signals.\n"
+static void print_step(FILE *f, const PlanRequest *r, int threads, const char *program) {
+    fputs("# In a step of the job, which is what Slurm signals.\n"
           "step=()\n"
           "if [ -n \"${SLURM_JOB_ID:-}\" ] && command -v srun >/dev/null; then\n"
           "    step=(srun --ntasks=1 --cpus-per-task=\"${SLURM_CPUS_PER_TASK:-1}\")\n"
@@ -85,23 +83,86 @@ static void print_task(FILE *f, const PlanRequest *r, int threads, const char *h
     fputs(" --only \"${SLURM_ARRAY_TASK_ID:?is set by sbatch}\"\n"
           "status=$?\n"
           "# Stopped and saved: to be gone on with.\n"
-          "if [ $status -eq 75 ] && [ -n \"${SLURM_ARRAY_JOB_ID:-}\" ]; then\n"
+          "if [ $status -eq 75 ]",
+          f);
+}
+
+/* What is each run's own, by the number of its task. */
+static void print_runs(FILE *f, const Plan *p) {
+    char dir[FILE_PATH_MAX], **overrides = mem_alloc((size_t)p->grid.nkeys + 1, sizeof *overrides);
+    fputs("case ${SLURM_ARRAY_TASK_ID:?is set by sbatch} in\n", f);
+    for (int i = 0; i < p->grid.runs; i++) {
+        if (p->runs[i].state == PLAN_WRONG) continue;
+        fprintf(f, "%d) run=(", i + 1);
+        grid_overrides(&p->grid, i, overrides);
+        for (int k = 0; k < p->grid.nkeys; k++) add_word(f, k ? " " : "", overrides[k]);
+        plan_run_dir(p, i, dir);
+        add_word(f, " --out ", dir);
+        fputs(") ;;\n", f);
+    }
+    fputs("*) exit 64 ;;\nesac\n", f);
+    mem_free(overrides);
+}
+
+/* cast_train on several nodes, which finds the run as cast_sweep would make it. Slurm signals this
+ * script alone, which hands it on. */
+static void print_ranks(FILE *f, const Plan *p, const SlurmJob *job, const char *program) {
+    print_runs(f, p);
+    fputs("# A rank a node, of a build with MPI=1. Of MPICH: mpirun -ppn 1 -bind-to none.\n"
+          "mpirun=(mpirun --map-by ppr:1:node --bind-to none)\n"
+          "stopped=''\n"
+          "trap 'stopped=1; kill -TERM $job' TERM\n"
+          "\"${mpirun[@]}\" -n",
+          f);
+    fprintf(f, " %d", job->nodes);
+    add_word(f, " ", program);
+    add_word(f, " ", p->config);
+    fputs(" \"${run[@]}\"", f);
+    if (job->threads) fprintf(f, " --threads %d", job->threads);
+    fputs(" &\n"
+          "job=$!\n"
+          "wait $job; status=$?\n"
+          "while kill -0 $job 2>/dev/null; do wait $job; status=$?; done\n"
+          "# Stopped and saved: to be gone on with.\n"
+          "if { [ $status -eq 75 ] || [ -n \"$stopped\" ]; }",
+          f);
+}
+
+static void print_task(FILE *f, const Plan *p, const PlanRequest *r, const SlurmJob *job,
+                       const char *here, const char *program) {
+    add_word(f, "set -u\ncd ", here);
+    fputs(" || exit 66\n", f);
+    if (job->nodes > 1)
+        print_ranks(f, p, job, program);
+    else
+        print_step(f, r, job->threads, program);
+    fputs(" && [ -n \"${SLURM_ARRAY_JOB_ID:-}\" ]; then\n"
           "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
           "fi\n"
           "exit $status\n",
           f);
 }
 
-bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, int threads, Err *err) {
+/* This program's path, or that of cast_train beside it. */
+static bool find_program(char path[FILE_PATH_MAX], bool trains) {
+    static const char train[] = "cast_train";
+    const ssize_t n = readlink("/proc/self/exe", path, FILE_PATH_MAX - sizeof train);
+    if (n < 0) return false;
+    path[n] = '\0';
+    char *name = strrchr(path, '/');
+    if (trains && name) memcpy(name + 1, train, sizeof train);
+    return true;
+}
+
+bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const SlurmJob *job,
+                 Err *err) {
     char here[FILE_PATH_MAX], program[FILE_PATH_MAX];
     AtomicFile a;
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n < 0 || !getcwd(here, sizeof here))
+    if (!find_program(program, job->nodes > 1) || !getcwd(here, sizeof here))
         return err_set(err, EX_OSERR, "the program's own place is not known: %s", err_words(errno));
-    program[n] = '\0';
     if (!atomic_open(&a, path, KIND_SCRIPT, err)) return false;
-    print_directives(a.f, p, threads, here);
-    print_task(a.f, r, threads, here, program);
+    print_directives(a.f, p, job, here);
+    print_task(a.f, p, r, job, here, program);
     fchmod(fileno(a.f), 0755);
     if (!atomic_commit(&a, err)) return false;
     if (p->grid.runs > SLURM_ARRAY_MOST)

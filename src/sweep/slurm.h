@@ -1,12 +1,18 @@
 /* The job script of a sweep, for Slurm: an array job with a task a run, each of which calls this
- * program with --only; a task that is stopped is queued again. */
+ * program with --only, or on several nodes cast_train under mpirun; a task that is stopped is
+ * queued again. */
 #ifndef SWEEP_SLURM_H
 #define SWEEP_SLURM_H
 
 #include "sweep/plan.h"
 
-/* Into `path`. r: what the plan was made of; threads: of a run, 0: as cast_train chooses.
- * EX_CANTCREAT, EX_IOERR. */
-bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, int threads, Err *err);
+typedef struct SlurmJob {
+    int threads; /* of a run, or of each of its ranks; 0: as cast_train chooses */
+    int nodes;   /* of a run, with a rank each */
+} SlurmJob;
+
+/* Into `path`. r: what the plan was made of. EX_CANTCREAT, EX_IOERR. */
+bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const SlurmJob *job,
+                 Err *err);
 
 #endif

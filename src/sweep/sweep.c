@@ -282,7 +282,8 @@ static bool work(Sweep *s, int *failed, Err *err) {
     if (r->dry_run) return true;
     if (!plan_record(&s->plan, err)) return false;
     if (is_shared(s)) lock_release(&s->lock);
-    return r->slurm ? slurm_write(r->slurm, &s->plan, &r->plan, r->threads, err)
+    const SlurmJob job = {r->threads, r->nodes};
+    return r->slurm ? slurm_write(r->slurm, &s->plan, &r->plan, &job, err)
                     : make_runs(s, failed, err);
 }
 

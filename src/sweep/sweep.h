@@ -13,6 +13,7 @@ typedef struct SweepRequest {
     int rank, ranks;   /* of several processes that mpirun has started, each takes runs by turns */
     bool dry_run;      /* print what is to be done, and touch nothing */
     const char *slurm; /* write a job script there, and run nothing; NULL: none */
+    int nodes;         /* that it asks for, a run */
 } SweepRequest;
 
 /* *failed: how many runs failed, or cannot be run. False: EX_TEMPFAIL, a signal came, and the same

@@ -201,6 +201,25 @@ done
 check "make the same weights and metrics" same_as_whole "$odd"
 SLURM_ARRAY_TASK_ID=3 expect 0 '4 runs, 4 done' "a task whose run is done" "$tmp/job.sh"
 
+# Several nodes a run: mpirun that is one process here.
+printf '#!/bin/bash\necho "mpirun $*"\nshift 6\nexec "$@"\n' >"$tmp/slurm/mpirun"
+chmod +x "$tmp/slurm/mpirun"
+expect 64 'nodes is of --slurm' "nodes without a script" "${sweep[@]}" --out "$tmp/x" --nodes 2
+expect 0 'sbatch' "a script of two nodes a run" "${sweep[@]}" --out "$tmp/the nodes" --slurm "$tmp/nodes.sh" --nodes 2
+check "asks for them" grep -qx '#SBATCH --nodes=2' "$tmp/nodes.sh"
+if command -v shellcheck >/dev/null; then check "is what shellcheck takes" shellcheck "$tmp/nodes.sh"; fi
+PATH=$tmp/slurm:$PATH SLURM_ARRAY_JOB_ID=77 SLURM_ARRAY_TASK_ID=2 "$tmp/nodes.sh" >"$tmp/log" 2>&1 &
+job=$!
+until [ -s "$tmp/the nodes/${runs[1]}/metrics.jsonl" ] || ! kill -0 $job 2>/dev/null; do sleep 0.01; done
+kill -TERM $job
+wait $job
+[ $? -eq 75 ] && grep -q '^mpirun --map-by ppr:1:node --bind-to none -n 2 ' "$tmp/log" && grep -qx 'requeue 77_2' "$tmp/log"
+result $? "a signal stops the run, which is queued again" "$tmp/log"
+for task in 4 2 1 3; do
+    PATH=$tmp/slurm:$PATH SLURM_ARRAY_TASK_ID=$task expect 0 'mpirun' "task $task of several nodes" "$tmp/nodes.sh"
+done
+check "these make the same weights and metrics" same_as_whole "$tmp/the nodes"
+
 for ((i = 1; i <= 4; i++)); do
     "${sweep[@]}" train.steps=20 --out "$tmp/only" --only $i >"$tmp/log$i" 2>&1 &
     tasks[i]=$!
