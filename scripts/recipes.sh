@@ -42,13 +42,38 @@ image batch 5500 model.positions=rope model.norm=batch model.conv=67 train.lr=2e
 END
 }
 
-search() { # search [TASK...]
-    local tasks=" $* " task name updates keys
-    dir=runs/search
-    test=(--no-test)
+# The papers' model as it is shipped, with nothing of rope, convolution, pretraining, augmentation or averages: 25, 60,
+# 100 and 10 epochs; exact attention on Text for 10, single assignment on Image for 50.
+of_papers() {
+    cat <<END
+text 1 22500 train.seed=1
+text 2 22500 train.seed=2
+pathfinder 1 75000
+image 1 90000 model.dropout=0.1 train.weight_decay=0.05
+listops 1 15000
+text full 9000 model.attention.type=full
+image sa 45000 model.attention.mechanism=sa_topk model.dropout=0.1 train.weight_decay=0.05
+END
+}
+
+recipes() { # recipes LIST [TASK...]: its rows, of these tasks
+    local tasks=" ${*:2} " task name updates keys
     while read -r task name updates keys <&3; do
+        [[ $tasks == "  " || $tasks == *" $task "* ]] || continue
         # shellcheck disable=SC2086
-        [[ $tasks == "  " || $tasks == *" $task "* ]] && recipe "$task-$name" "$task" "$updates" $keys
-    done 3< <(searched)
-    ./cast_report $dir
+        recipe "$task-$name" "$task" "$updates" $keys
+    done 3< <("$1")
+    ./cast_report "$dir"
+}
+
+search() { # search [TASK...]
+    dir=runs/best-search
+    test=(--no-test)
+    recipes searched "$@"
+}
+
+paper() { # paper [TASK...]
+    dir=runs/paper
+    test=()
+    recipes of_papers "$@"
 }
