@@ -6,8 +6,8 @@
 
 #include "core/mem.h"
 #include "io/json.h"
-#include "io/lines.h"
 #include "io/text.h"
+#include "report/rows.h"
 
 static const struct {
     const char *key, *title; /* in a row; for people */
@@ -28,50 +28,29 @@ static const struct {
 
 /* ---- reading ---- */
 
-static bool read_row(CoresRow *r, const cJSON *o) {
+static bool take_row(void *to, cJSON *o, const char **why) {
+    Cores *s = to;
     const char *task = json_string(o, "task");
+    s->row = mem_grow(s->row, (size_t)s->n + 1, sizeof *s->row);
+    CoresRow *r = &s->row[s->n++];
     for (int i = 0; i < CORES_VALUES; i++) {
         const cJSON *x = cJSON_GetObjectItemCaseSensitive(o, values[i].key);
         r->value[i] = cJSON_IsNumber(x) ? x->valuedouble : NAN;
     }
     r->line = text_format(r->value[CORES_HOSTS] > 0 ? "%s, predicted" : "%s", task ? task : "");
-    return task && r->value[CORES_RANKS] > 0 && r->value[CORES_THREADS] > 0 &&
-           r->value[CORES_EFFICIENCY] > 0;
-}
-
-static bool read_line(Cores *s, const Lines *l, Err *err) {
-    Err inner;
-    cJSON *o = json_parse(l->text.at, l->text.size, LINE_MOST, JSON_MAX_DEPTH, l->path, &inner);
-    if (!o) return err_set(err, EX_DATAERR, "%s: line %d: %s", l->path, l->line, inner.text);
-    s->row = mem_grow(s->row, (size_t)s->n + 1, sizeof *s->row);
-    const bool ok = read_row(&s->row[s->n++], o);
+    const bool ok = task && r->value[CORES_RANKS] > 0 && r->value[CORES_THREADS] > 0 &&
+                    r->value[CORES_EFFICIENCY] > 0;
     cJSON_Delete(o);
-    return ok || err_set(err, EX_DATAERR,
-                         "%s: line %d: is no row of 'cast_bench CONFIG --scaling --json': it lacks "
-                         "a task, or positive ranks, threads and efficiency",
-                         l->path, l->line);
-}
-
-static bool read_file(Cores *s, const char *path, Err *err) {
-    Lines l;
-    bool ok = true;
-    if (file_is_dir(path))
-        return err_set(err, EX_NOINPUT,
-                       "%s: is a directory; for --what cores a file was expected, as 'cast_bench "
-                       "CONFIG --scaling --json' prints it",
-                       path);
-    if (!lines_open(&l, path, err)) return false;
-    while (ok && (ok = lines_next(&l, err)) && l.text.at)
-        if (l.text.size) ok = read_line(s, &l, err);
-    lines_close(&l);
+    *why = "is no row of 'cast_bench CONFIG --scaling --json': it lacks a task, or positive ranks, "
+           "threads and efficiency";
     return ok;
 }
 
 bool cores_read(Cores *s, char *const *paths, int n, Err *err) {
-    bool ok = true;
+    static const char expected[] =
+        "cores a file was expected, as 'cast_bench CONFIG --scaling --json' prints it";
     *s = (Cores){0};
-    for (int i = 0; ok && i < n; i++) ok = read_file(s, paths[i], err);
-    if (ok && s->n == 0) ok = err_set(err, EX_NOINPUT, "%s: has no row", paths[0]);
+    const bool ok = rows_read(paths, n, expected, take_row, s, err);
     if (!ok) cores_free(s);
     return ok;
 }

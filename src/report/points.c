@@ -8,8 +8,8 @@
 #include "core/mem.h"
 #include "io/json.h"
 #include "io/json_print.h"
-#include "io/lines.h"
 #include "io/text.h"
+#include "report/rows.h"
 
 static const struct {
     const char *key, *title, *column; /* in a row; for people; in CSV */
@@ -60,35 +60,17 @@ static bool read_point(Point *p, const cJSON *o) {
     return p->mechanism && !(isnan(p->value[POINT_ERROR]) && isnan(p->value[POINT_ACCURACY]));
 }
 
-static bool read_line(Points *s, const Lines *l, Err *err) {
-    Err inner;
+static bool take_row(void *to, cJSON *o, const char **why) {
+    Points *s = to;
     Point p;
-    cJSON *o = json_parse(l->text.at, l->text.size, LINE_MOST, JSON_MAX_DEPTH, l->path, &inner);
-    if (!o) return err_set(err, EX_DATAERR, "%s: line %d: %s", l->path, l->line, inner.text);
     s->json = mem_grow(s->json, (size_t)s->n + 1, sizeof *s->json);
     s->point = mem_grow(s->point, (size_t)s->n + 1, sizeof *s->point);
     s->json[s->n] = o;
     const bool ok = read_point(&p, o);
     if (ok) p.line = line_of(s, p.mechanism);
     s->point[s->n++] = p;
-    return ok || err_set(err, EX_DATAERR,
-                         "%s: line %d: is no row of a comparison: it names no mechanism, or has "
-                         "neither 'error' nor 'accuracy'",
-                         l->path, l->line);
-}
-
-static bool read_file(Points *s, const char *path, Err *err) {
-    Lines l;
-    bool ok = true;
-    if (file_is_dir(path))
-        return err_set(err, EX_NOINPUT,
-                       "%s: is a directory; for --what points a file of rows was expected, as "
-                       "'cast_eval RUN ... --json' prints them",
-                       path);
-    if (!lines_open(&l, path, err)) return false;
-    while (ok && (ok = lines_next(&l, err)) && l.text.at)
-        if (l.text.size) ok = read_line(s, &l, err);
-    lines_close(&l);
+    *why = "is no row of a comparison: it names no mechanism, or has neither 'error' nor "
+           "'accuracy'";
     return ok;
 }
 
@@ -130,17 +112,19 @@ static int by_cost(const void *x, const void *y) {
 }
 
 bool points_read(Points *s, char *const *paths, int n, Err *err) {
-    bool ok = true;
+    static const char expected[] =
+        "points a file of rows was expected, as 'cast_eval RUN ... --json' prints them";
     *s = (Points){0};
-    for (int i = 0; ok && i < n; i++) ok = read_file(s, paths[i], err);
-    if (ok && s->n == 0) ok = err_set(err, EX_NOINPUT, "%s: has no row", paths[0]);
-    for (int i = 0; ok && i < s->n; i++) {
+    if (!rows_read(paths, n, expected, take_row, s, err)) {
+        points_free(s);
+        return false;
+    }
+    for (int i = 0; i < s->n; i++) {
         s->point[i].setting = setting_of(s, &s->point[i]);
         for (int k = 0; k < POINT_VALUES; k++) s->has[k] |= !isnan(s->point[i].value[k]);
     }
-    if (ok) qsort(s->point, (size_t)s->n, sizeof *s->point, by_cost);
-    if (!ok) points_free(s);
-    return ok;
+    qsort(s->point, (size_t)s->n, sizeof *s->point, by_cost);
+    return true;
 }
 
 void points_free(Points *s) {

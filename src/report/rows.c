@@ -1,0 +1,36 @@
+#include "report/rows.h"
+
+#include "io/json.h"
+#include "io/lines.h"
+
+static bool read_line(const Lines *l, TakeRow *take, void *to, Err *err) {
+    Err inner;
+    const char *why = "";
+    cJSON *o = json_parse(l->text.at, l->text.size, LINE_MOST, JSON_MAX_DEPTH, l->path, &inner);
+    if (!o) return err_set(err, EX_DATAERR, "%s: line %d: %s", l->path, l->line, inner.text);
+    return take(to, o, &why) || err_set(err, EX_DATAERR, "%s: line %d: %s", l->path, l->line, why);
+}
+
+/* Counts in *rows. */
+static bool read_file(const char *path, const char *expected, TakeRow *take, void *to, int *rows,
+                      Err *err) {
+    Lines l;
+    bool ok = true;
+    if (file_is_dir(path))
+        return err_set(err, EX_NOINPUT, "%s: is a directory; for --what %s", path, expected);
+    if (!lines_open(&l, path, err)) return false;
+    while (ok && (ok = lines_next(&l, err)) && l.text.at) {
+        if (!l.text.size) continue;
+        ok = read_line(&l, take, to, err);
+        ++*rows;
+    }
+    lines_close(&l);
+    return ok;
+}
+
+bool rows_read(char *const *paths, int n, const char *expected, TakeRow *take, void *to, Err *err) {
+    int rows = 0;
+    for (int i = 0; i < n; i++)
+        if (!read_file(paths[i], expected, take, to, &rows, err)) return false;
+    return rows > 0 || err_set(err, EX_NOINPUT, "%s: has no row", paths[0]);
+}

@@ -1,0 +1,17 @@
+/* Files of rows: a JSON object a line. */
+#ifndef REPORT_ROWS_H
+#define REPORT_ROWS_H
+
+#include <cjson/cJSON.h>
+
+#include "core/err.h"
+
+/* Takes a row, which becomes its own. False: it is none; `why` says what it lacks. */
+typedef bool TakeRow(void *to, cJSON *row, const char **why);
+
+/* All rows of n files, of which `expected` says what they are: "points a file of rows was
+ * expected, as '...' prints them". EX_NOINPUT: no file, a directory, no row in any; EX_DATAERR,
+ * with the line. */
+bool rows_read(char *const *paths, int n, const char *expected, TakeRow *take, void *to, Err *err);
+
+#endif
