@@ -462,6 +462,7 @@ static int help(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    crew_command(argc, argv);
     if (ranks_will_be() > 0) return help(argc, argv);
     Err err = {0};
     Options o = {.seconds = 3};

@@ -9,6 +9,7 @@
 #include "core/option.h"
 #include "core/ranks.h"
 #include "core/version.h"
+#include "model/crew.h"
 #include "train/config_schema.h"
 #include "train/fast.h"
 #include "train/help.h"
@@ -165,6 +166,7 @@ static int help(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    crew_command(argc, argv);
     if (ranks_will_be() > 0) return help(argc, argv);
     Options o = {0};
     Err err = {0};

@@ -37,10 +37,22 @@ static size_t tokens_of(const Model *m, int length) {
     return (size_t)(length < m->conf.max_length ? length : m->conf.max_length);
 }
 
+static char command[sizeof((CrewModel *)NULL)->command];
+
+void crew_command(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        const bool threads = !strcmp(argv[i], "--threads");
+        if (threads) i++;
+        if (threads || !strncmp(argv[i], "--threads=", 10)) continue;
+        format_add(command, sizeof command, "%s%s", command[0] ? " " : "", argv[i]);
+    }
+}
+
 static void describe_here(CrewModel *c) {
     snprintf(c->version, sizeof c->version, "%s %s", CAST_VERSION, commit_here());
     snprintf(c->build, sizeof c->build, "%s", cpu_build());
     snprintf(c->kernels, sizeof c->kernels, "%s", gemm_kernels());
+    snprintf(c->command, sizeof c->command, "%s", command);
 }
 
 /* ---- rank 0 ---- */
@@ -146,7 +158,8 @@ bool crew_offer(CrewModel *model, char **json, Err *err) {
     *json = mem_alloc(model->json, 1);
     ranks_tell(*json, model->json);
     describe_here(&here);
-    return is_same("version", here.version, model->version, err) &&
+    return is_same("command", here.command, model->command, err) &&
+           is_same("version", here.version, model->version, err) &&
            is_same("build", here.build, model->build, err) &&
            is_same("kernels", here.kernels, model->kernels, err);
 }

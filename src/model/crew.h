@@ -27,14 +27,18 @@ typedef struct Call {
     size_t ints; /* of the samples that follow; the bytes of an echo */
 } Call;
 
-/* An engine's model, and what decides on its bits. */
+/* An engine's model, and what ranks have to have in common for its bits. */
 typedef struct CrewModel {
     ModelTask task;
     int max_batch, lanes;
     bool train;
     size_t json; /* bytes of the keys */
-    char version[128], build[512], kernels[256];
+    char version[128], build[512], kernels[256], command[512];
 } CrewModel;
+
+/* For main, before all else: what the program was called with, which ranks have to have in common
+ * but for --threads. */
+void crew_command(int argc, char **argv);
 
 /* ---- rank 0 ---- */
 

@@ -63,6 +63,12 @@ expect 64 "make MPI=1" "a build without MPI under mpirun" mpirun -n 2 "$bin/cast
 expect 78 "rank 1 on .*: its kernels would give other bits" "other kernels on a rank" \
     mpirun -n 1 "$out/cast_train" "$tmp/single.json" --out "$tmp/kernels" : \
     -n 1 env OPENBLAS_CORETYPE=Prescott "$out/cast_train" "$tmp/single.json" --out "$tmp/kernels"
+expect 78 "rank 1 on .*: its command would give other bits: '$tmp/pairs.json" "another config on a rank" \
+    mpirun -n 1 "$out/cast_train" "$tmp/single.json" --out "$tmp/other" : \
+    -n 1 "$out/cast_train" "$tmp/pairs.json" --out "$tmp/other"
+expect 0 "ranks    2" "but other threads" \
+    mpirun -n 1 "$out/cast_train" "$tmp/single.json" --stop-at 1 --no-test --threads 2 --out "$tmp/other" : \
+    -n 1 "$out/cast_train" "$tmp/single.json" --stop-at 1 --no-test --threads=1 --out "$tmp/other"
 expect 66 "absent.json" "a config that is not there" timeout 60 mpirun -n 3 "$out/cast_train" "$tmp/absent.json"
 [ "$(grep -c "absent.json" "$tmp/out")" -le 2 ]
 result $? "is told by rank 0 alone" "$tmp/out"
