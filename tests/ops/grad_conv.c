@@ -55,7 +55,7 @@ static real *poisoned(int n) {
 static void convolution(void **state) {
     (void)state;
     static const int edges[][3] = {{1, 1, 1},   {1, 5, 3},   {2, 9, 1},    {3, 3, 17},
-                                   {520, 3, 5}, {257, 5, 2}, {70, 17, 67}, {300, 16, 65}};
+                                   {520, 3, 5}, {257, 5, 2}, {70, 67, 17}, {300, 65, 16}};
     for (int i = 0; i < GRAD_SHAPES; i++) {
         Draws d = draws_open("conv", (uint64_t)i);
         Conv o = {
