@@ -108,7 +108,7 @@ $(OUT)/obj/commit.o: src/core/commit.c $(OUT)/flags $(OUT)/commit
 
 # Changing compiler, flags or processor rebuilds; so does a file that is gone.
 $(OUT)/commit: export LINE = $(COMMIT)
-$(OUT)/flags: export LINE = $(CC) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS) $(LDLIBS) $(FEATURES)
+$(OUT)/flags: export LINE = $(CC) $(LINK) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS) $(LDLIBS) $(FEATURES)
 $(OUT)/sources: export LINE = $(SOURCES) $(HELPERS)
 $(OUT)/flags $(OUT)/sources $(OUT)/commit: FORCE
 	@mkdir -p $(@D)

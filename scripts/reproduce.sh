@@ -17,7 +17,7 @@
 #   reproduce.sh directions [SHARE]  Image: CAST learned and frozen, lsh, smyrf and clustered in clusters of 64 tokens,
 #                                    three seeds, 5 epochs; how surrogate tokens move
 #                                    SHARE: of the updates and examples [1], in a directory of its own
-#   reproduce.sh paper [TASK...]     the papers' model at its full length: hours a run
+#   reproduce.sh paper [TASK...]     the papers' model, for 10 to 100 epochs: hours a run
 #   reproduce.sh search [TASK...]    the runs of 20 minutes that the recipes of "best" were chosen from
 set -eu
 cd "$(dirname "$0")/.."

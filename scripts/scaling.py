@@ -19,7 +19,7 @@ import random
 import struct
 
 LANES = 32     # train.lanes, which grows here as batches do
-TILE = 64      # rows of a document that one thread takes at a time
+TILE = 256     # rows of a document that one thread takes at a time
 ALONE = 0.047  # of a document's work that is not shared out: 2 threads do 16,384 tokens of Text 1.91 times as fast
 STEPS = 30     # that are simulated, of the same draws whatever is asked for
 
@@ -54,7 +54,7 @@ def lengths(paths):
 
 def batches(cost, quantiles, batch, draws):
     """What the samples of a step take on one thread, of some steps: in proportion to their tokens."""
-    per = 2 if cost["task"] == "retrieval" else 1
+    per = cost["per_example"]
     lanes_seconds = cost["batch"] / cost["samples_per_s"] - cost["serial_seconds"]
     mean = lanes_seconds / cost["batch"]
     drawn = random.Random(1)
@@ -62,7 +62,7 @@ def batches(cost, quantiles, batch, draws):
     tokens = [min(q, most) for q in quantiles] if quantiles else [most]
     average = sum(tokens) / len(tokens)
     for _ in range(draws):
-        yield [(mean * n / average, max(1, n // TILE)) for n in (drawn.choice(tokens) for _ in range(batch))]
+        yield [(mean * n / average, math.ceil(n / TILE)) for n in (drawn.choice(tokens) for _ in range(batch))]
 
 
 def fill(samples, most):
@@ -109,8 +109,8 @@ def runs(samples, hosts):
 
 
 def lanes_take(lanes, cores):
-    """Longest first to whoever is free; who finds none left helps with those that run, tile by tile."""
-    queue = sorted(lanes, reverse=True)
+    """In the tree's order to whoever is free; who finds none left helps with those that run, tile by tile."""
+    queue = list(lanes)
     running, time = [], 0.0
     while queue or running:
         while queue and len(running) < cores:
@@ -162,8 +162,10 @@ def read(path):
 def tasks(costs, spans):
     for task in dict.fromkeys(c["task"] for c in costs):
         mine = [c for c in costs if c["task"] == task]
-        one = next(c for c in mine if c["ranks"] == 1 and c["threads"] == 1)
-        yield one, spans.get(task), mine
+        one = [c for c in mine if c["ranks"] == 1 and c["threads"] == 1]
+        if not one:
+            raise SystemExit(f"scaling.py: {task}: no row of one rank and one thread")
+        yield one[0], spans.get(task), mine
 
 
 def predict_all(costs, spans, options):
@@ -184,6 +186,7 @@ def check(costs, spans, options):
             if c is cost or (c["ranks"] == 1 and c["threads"] == 1):
                 continue
             told = predict(cost, span, c["threads"], c["ranks"], options)["faster"]
+            told /= predict(cost, span, c.get("base_threads", 1), 1, options)["faster"]
             print(f"| {c['task']} | {c['ranks']} | {c['threads']} | {c['faster']:.2f} | {told:.2f} | "
                   f"{100 * (told / c['faster'] - 1):+.0f} % |")
 

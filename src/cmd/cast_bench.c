@@ -174,6 +174,7 @@ static void print_machine(int threads) {
 
 /* Never returns. */
 static void become(char *const *argv, int out) {
+    ranks_leave();
     if (dup2(out, STDOUT_FILENO) >= 0) execv("/proc/self/exe", argv);
     fprintf(stderr, "cast_bench: a row has no process of its own: %s\n", err_words(errno));
     _exit(EX_OSERR);
@@ -343,20 +344,27 @@ static double step_seconds(const cJSON *r) {
     return number(r, "batch") / number(r, "samples_per_s");
 }
 
-/* Of all threads' time what one would have taken for a step is used. The rest: they wait in lanes
- * for others, they wait outside of lanes, where one works, ranks tell each other what they have, or
- * their work takes longer, since they share caches, memory and clocks. Of several ranks nobody
- * knows how long the others worked: the last two are one. */
+/* The share of all threads' time in which they wait in lanes for others. Of several ranks nobody
+ * knows how long the others worked. */
+static double waiting_share(const cJSON *r) {
+    const double step = number(r, "step_seconds"), threads = number(r, "threads");
+    if (number(r, "ranks") > 1) return 0;
+    return 1 - number(r, "serial_seconds") / step - number(r, "busy_seconds") / (threads * step);
+}
+
+/* Of all threads' time, what those of the first row, `alone`, would have taken for a step is used.
+ * The rest: they wait in lanes for others, they wait outside of lanes, where one works, ranks tell
+ * each other what they have, or their work takes longer, since they share caches, memory and
+ * clocks. */
 static void add_losses(cJSON *r, const cJSON *alone) {
-    const double ranks = number(r, "ranks"), serial = number(alone, "serial_seconds"),
-                 team = number(r, "threads") / number(alone, "threads"), n = ranks * team,
+    const bool first = r == alone;
+    const double ranks = number(r, "ranks"), serial = number(first ? r : alone, "serial_seconds"),
+                 n = ranks * number(r, "threads") / number(alone, "threads"),
                  step = step_seconds(r), used = step_seconds(alone) / (n * step),
-                 outside =
-                     (n - 1) * (ranks > 1 ? serial : number(r, "serial_seconds")) / (n * step),
+                 outside = (n - 1) * serial / (n * step),
                  exchange = number(r, "exchange_seconds") / step,
-                 waiting = ranks > 1 ? 0
-                                     : 1 - number(r, "serial_seconds") / step -
-                                           number(r, "busy_seconds") / (n * step);
+                 waiting = first ? 0 : waiting_share(r);
+    cJSON_AddNumberToObject(r, "base_threads", number(alone, "threads"));
     cJSON_AddNumberToObject(r, "faster", step_seconds(alone) / step);
     cJSON_AddNumberToObject(r, "efficiency", used);
     cJSON_AddNumberToObject(r, "lost_waiting", waiting);
@@ -411,6 +419,14 @@ static cJSON *bench_here(const Options *o, const Config *c, Err *err) {
     return bench_run(&r, c, o->seconds, o->data, err) ? bench_json(&r) : NULL;
 }
 
+static void print_exchange(const cJSON *all) {
+    crew_echo(1), crew_echo(8000000); /* the first finds nothing ready */
+    printf("  a step moves %.2f MB; alone, %.2f MB take %.2f ms; 1 byte is at rank 1 and back in "
+           "%.0f us, 8 MB in %.2f ms\n",
+           1e-6 * number(all, "moved_bytes"), 1e-6 * number(all, "exchange_bytes"),
+           1e3 * number(all, "exchange_seconds"), 1e6 * crew_echo(1), 1e3 * crew_echo(8000000));
+}
+
 /* In this process, since mpirun has started it: others would be none of its ranks. */
 static bool bench_ranks(const Options *o, Err *err) {
     Config c;
@@ -422,12 +438,7 @@ static bool bench_ranks(const Options *o, Err *err) {
     if (ok) tell_scaling_row(o, alone, alone);
     ok = ok && (all = bench_here(o, &c, err));
     if (ok) tell_scaling_row(o, all, alone);
-    if (ok && !o->json)
-        printf(
-            "  a step moves %.2f MB; alone, %.2f MB take %.2f ms; 1 byte is at rank 1 and back in "
-            "%.0f us, 8 MB in %.2f ms\n",
-            1e-6 * number(all, "moved_bytes"), 1e-6 * number(all, "exchange_bytes"),
-            1e3 * number(all, "exchange_seconds"), 1e6 * crew_echo(1), 1e3 * crew_echo(8000000));
+    if (ok && !o->json) print_exchange(all);
     cJSON_Delete(alone);
     cJSON_Delete(all);
     config_free(&c);

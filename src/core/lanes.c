@@ -340,8 +340,9 @@ typedef struct SumRun {
 
 static real *buffer(LanePool *p, int i) { return p->base + (size_t)i * p->stride; }
 
-/* The place in the free list of a buffer that this thread touched first, so that it lies in memory
- * near it; or else of one that others did: as few as can be are touched; or else of a new one. */
+/* The place in the free list of a buffer that this thread touched first, which is in memory near it
+ * where pages and threads stay; or else of one that others did: as few as can be are touched; or
+ * else of a new one. */
 static int near_buffer(const LanePool *p, int thread) {
     int touched = -1;
     for (int at = p->nfree - 1; at >= 0; at--) {

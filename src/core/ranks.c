@@ -43,6 +43,18 @@ int ranks_started(void) {
     return 0;
 }
 
+void ranks_leave(void) {
+    static const char *const of_mpi[] = {"OMPI_", "PMIX_", "PMI_", "PRTE_", "MPI_", "HYDI_"};
+    char name[128];
+    for (char **e = environ; *e;) {
+        bool theirs = false;
+        for (size_t i = 0; i < sizeof of_mpi / sizeof *of_mpi; i++)
+            theirs |= !strncmp(*e, of_mpi[i], strlen(of_mpi[i]));
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*e, "="), *e);
+        if (!theirs || unsetenv(name) != 0) e++; /* what follows moves up */
+    }
+}
+
 #ifdef HAVE_MPI
 
 #include <mpi.h>
@@ -59,10 +71,10 @@ static struct {
     _Atomic bool ends;
 } watch;
 
-/* Whether a process is one that starts ranks, as its own name has it. */
+/* Whether a process is one of Open MPI's that start ranks, as its own name has it. */
 static bool starts_ranks(pid_t pid) {
-    static const char *const names[] = {"mpirun\n",  "mpiexec\n", "orterun\n",
-                                        "prterun\n", "orted\n",   "mpiexec.hydra\n"};
+    static const char *const names[] = {"mpirun\n", "mpirun.openmpi\n", "mpiexec\n", "orterun\n",
+                                        "orted\n",  "prterun\n",        "prted\n"};
     char path[32], name[32] = "";
     snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
     const int f = open(path, O_RDONLY | O_CLOEXEC);
@@ -73,8 +85,8 @@ static bool starts_ranks(pid_t pid) {
     return false;
 }
 
-/* mpirun waits for hosts that it cannot reach, for as long as TCP does. A process of its own, which
- * mpirun does not know of, ends it after a while. */
+/* Open MPI's mpirun waits for hosts that it cannot reach, for as long as TCP does. A process of its
+ * own, which mpirun does not know of, ends it after a while. */
 static void end_mpirun(void) {
     enum { GRACE = 10 };
     const pid_t mpirun = getppid();

@@ -31,6 +31,9 @@ int ranks_me(void);
  * is not there, and which of them this is. */
 int ranks_started(void);
 int ranks_will_be(void);
+/* For a process that a rank has forked, and that is none: takes what mpirun said out of its
+ * environment. */
+void ranks_leave(void);
 /* Where a rank runs, as the host calls itself. */
 const char *ranks_host(int rank);
 

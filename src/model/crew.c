@@ -158,8 +158,12 @@ bool crew_offer(CrewModel *model, char **json, Err *err) {
     *json = mem_alloc(model->json, 1);
     ranks_tell(*json, model->json);
     describe_here(&here);
-    return is_same("command", here.command, model->command, err) &&
-           is_same("version", here.version, model->version, err) &&
+    if (strcmp(here.command, model->command) != 0)
+        return err_set(err, EX_CONFIG,
+                       "was started with another command: '%s', and rank 0 with "
+                       "'%s'",
+                       here.command, model->command);
+    return is_same("version", here.version, model->version, err) &&
            is_same("build", here.build, model->build, err) &&
            is_same("kernels", here.kernels, model->kernels, err);
 }

@@ -148,6 +148,7 @@ static void list_lanes(Deal *d, int B, int lanes) {
 
 /* Returns the number of lanes. */
 int deal_lanes(Deal *d, int B) {
+    REQUIRE(B > 0, "a batch of %d", B);
     const int lanes = d->lanes < B ? d->lanes : B;
     deal_sort(d, B);
     fill_lanes(d, B, lanes);

@@ -37,7 +37,10 @@ static bool take_row(void *to, cJSON *o, const char **why) {
         const cJSON *x = cJSON_GetObjectItemCaseSensitive(o, values[i].key);
         r->value[i] = cJSON_IsNumber(x) ? x->valuedouble : NAN;
     }
-    r->line = text_format(r->value[CORES_HOSTS] > 0 ? "%s, predicted" : "%s", task ? task : "");
+    r->line = text_format(r->value[CORES_HOSTS] > 0   ? "%s, predicted"
+                          : r->value[CORES_RANKS] > 1 ? "%s, ranks"
+                                                      : "%s",
+                          task ? task : "");
     const bool ok = task && r->value[CORES_RANKS] > 0 && r->value[CORES_THREADS] > 0 &&
                     r->value[CORES_EFFICIENCY] > 0;
     cJSON_Delete(o);
@@ -85,8 +88,9 @@ void cores_table(Table *t, const Cores *s) {
         for (int k = 0; k < CORES_VALUES; k++)
             if (has[k]) (c++)->mean = shown(k, s->row[i].value[k]);
     }
-    table_note(t, text_format("efficiency: of the time of all threads, what one would have taken; "
-                              "the other columns say what the rest is lost to, in per cent of it"));
+    table_note(t, text_format("efficiency: of the time of all threads, what one rank, or the one "
+                              "thread, of the first row would have taken; the other columns say "
+                              "what the rest is lost to, in per cent of it"));
 }
 
 /* Whether row i is the first of its line, which is then the `line`th. */

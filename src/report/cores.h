@@ -20,7 +20,7 @@ enum {
     CORES_VALUES
 };
 typedef struct CoresRow {
-    char *line;                 /* what it belongs to: "text", "text, predicted" */
+    char *line;                 /* what it belongs to: "text", "text, ranks", "text, predicted" */
     double value[CORES_VALUES]; /* NaN: not said */
 } CoresRow;
 

@@ -108,10 +108,12 @@ static void print_runs(FILE *f, const Plan *p) {
  * script alone, which hands it on. */
 static void print_ranks(FILE *f, const Plan *p, const SlurmJob *job, const char *program) {
     print_runs(f, p);
-    fputs("# A rank a node, of a build with MPI=1. Of MPICH: mpirun -ppn 1 -bind-to none.\n"
-          "mpirun=(mpirun --map-by ppr:1:node --bind-to none)\n"
-          "stopped=''\n"
-          "trap 'stopped=1; kill -TERM $job' TERM\n"
+    fputs("# A rank a node, of a build with MPI=1, with time to save. Of MPICH: mpirun -ppn 1 "
+          "-bind-to none.\n"
+          "mpirun=(mpirun --map-by ppr:1:node --bind-to none --mca odls_base_sigkill_timeout 30)\n"
+          "export SRUN_CPUS_PER_TASK=\"${SLURM_CPUS_PER_TASK:-1}\"\n"
+          "stopped='' job=''\n"
+          "trap 'stopped=1; [ -z \"$job\" ] || kill -TERM \"$job\"' TERM\n"
           "\"${mpirun[@]}\" -n",
           f);
     fprintf(f, " %d", job->nodes);
@@ -121,6 +123,7 @@ static void print_ranks(FILE *f, const Plan *p, const SlurmJob *job, const char 
     if (job->threads) fprintf(f, " --threads %d", job->threads);
     fputs(" &\n"
           "job=$!\n"
+          "[ -z \"$stopped\" ] || kill -TERM \"$job\"\n"
           "wait $job; status=$?\n"
           "while kill -0 $job 2>/dev/null; do wait $job; status=$?; done\n"
           "# Stopped and saved: to be gone on with.\n"

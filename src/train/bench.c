@@ -142,6 +142,7 @@ static double time_steps(Bench *b, double seconds, BenchResult *r) {
     }
     lanes_measure(NULL);
     const double all = clock_seconds() - start;
+    r->step_seconds = all / b->nsteps;
     r->serial_seconds = (all - lanes.runs) / b->nsteps;
     r->busy_seconds = lanes.busy / b->nsteps;
     r->moved_bytes = (ranks_meter().bytes - moved) / b->nsteps;
@@ -235,14 +236,17 @@ static LaneParts mean_parts(const Parts *p, int lanes) {
     return sum;
 }
 
+/* Of the embedding's projection of so many tokens, forward and backward. */
+static double embedding_flops(const Model *m, double tokens) {
+    return m->conf.d_emb == m->conf.d ? 0 : 6 * tokens * m->conf.d_emb * m->conf.d;
+}
+
 static void list_parts(BenchResult *r, const Model *m, const LaneParts *sum, bool folded) {
     const double N = m->max_tokens, d = m->conf.d, blocks = m->task.per_example * m->conf.depth,
                  *s = sum->seconds, mechanism = sum->mechanism.seconds;
     const double used =
         s[PART_EMBEDDING] + s[PART_ATTENTION] + s[PART_FEED_FORWARD] + s[PART_POOLING];
-    const double embedding =
-        m->conf.d_emb == m->conf.d ? 0 : 6 * m->task.per_example * N * m->conf.d_emb * d;
-    if (folded) r->folded_share = embedding / r->sample_flops;
+    const double embedding = embedding_flops(m, m->task.per_example * N);
     r->avoided_share = sum->mechanism.avoided / r->sample_flops;
     part(r, "embedding", s[PART_EMBEDDING], folded ? 0 : embedding);
     part(r, "attention: mechanism", mechanism, 3 * blocks * m->mech->flops(m->attn, (int)N));
@@ -274,6 +278,8 @@ static void rate(BenchResult *r, const Bench *b, double step) {
     r->samples_per_s = r->batch / step;
     r->tokens_per_s = b->data ? r->tokens_per_s / b->nsteps / step : r->samples_per_s * tokens;
     if (b->data) r->tokens = (int)(r->tokens_per_s / r->samples_per_s / per);
+    if (b->engine.fold.on)
+        r->folded_share = embedding_flops(m, r->tokens_per_s / r->samples_per_s) / r->sample_flops;
     r->gflops = r->samples_per_s * r->sample_flops * 1e-9;
     r->sample_seconds = r->threads * r->ranks * step / r->batch;
 }
@@ -290,6 +296,7 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *
                            .batch = c->train.batch,
                            .threads = threads,
                            .ranks = ranks_count(),
+                           .per_example = m->task.per_example,
                            .most_tokens = m->max_tokens,
                            .parameters = m->params.total,
                            .summed = m->params.total - b->engine.fold.from};
@@ -321,6 +328,8 @@ cJSON *bench_json(const BenchResult *r) {
     cJSON_AddNumberToObject(o, "batch", r->batch);
     cJSON_AddNumberToObject(o, "threads", r->threads);
     cJSON_AddNumberToObject(o, "ranks", r->ranks);
+    cJSON_AddNumberToObject(o, "per_example", r->per_example);
+    cJSON_AddNumberToObject(o, "step_seconds", r->step_seconds);
     cJSON_AddNumberToObject(o, "samples_per_s", r->samples_per_s);
     cJSON_AddNumberToObject(o, "tokens_per_s", r->tokens_per_s);
     cJSON_AddNumberToObject(o, "updates_per_s", r->samples_per_s / r->batch);
@@ -328,7 +337,7 @@ cJSON *bench_json(const BenchResult *r) {
     cJSON_AddNumberToObject(o, "peak_gflops", r->peak_gflops);
     cJSON_AddNumberToObject(o, "peak_share", r->gflops / r->peak_gflops);
     cJSON_AddNumberToObject(o, "folded_share", r->folded_share);
-    cJSON_AddNumberToObject(o, "avoided_share", r->avoided_share);
+    if (r->nparts) cJSON_AddNumberToObject(o, "avoided_share", r->avoided_share);
     cJSON_AddNumberToObject(o, "peak_rss_mb", r->peak_rss_mb);
     cJSON_AddNumberToObject(o, "serial_seconds", r->serial_seconds);
     cJSON_AddNumberToObject(o, "busy_seconds", r->busy_seconds);

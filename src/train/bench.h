@@ -13,8 +13,9 @@ typedef struct BenchPart {
 typedef struct BenchResult {
     const char *task, *mechanism;
     int tokens, batch, threads, ranks; /* tokens: of a document, the mean where they differ */
-    int most_tokens;                   /* of a document */
+    int per_example, most_tokens;      /* documents of a sample; tokens of one, at most */
     size_t parameters, summed;         /* summed: what a lane's sums hold */
+    double step_seconds;               /* the mean */
     double samples_per_s, tokens_per_s, gflops, peak_gflops, peak_rss_mb;
     double sample_seconds, sample_flops; /* a sample's share of a step, on one thread */
     double serial_seconds, busy_seconds; /* of a step: outside of lanes; of all threads in them */
@@ -28,8 +29,8 @@ typedef struct BenchResult {
 } BenchResult;
 
 /* Measures for about `seconds`. peak_gflops is the best seen before and after. `data`: batches of
- * the training split, in their order, which has to be there. With these, and on several ranks, no
- * parts. */
+ * the training split, in their order; the splits have to be there. With these, and on several
+ * ranks, no parts. */
 bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *err);
 
 /* All of it as an object, to be deleted. */

@@ -63,7 +63,7 @@ expect 64 "make MPI=1" "a build without MPI under mpirun" mpirun -n 2 "$bin/cast
 expect 78 "rank 1 on .*: its kernels would give other bits" "other kernels on a rank" \
     mpirun -n 1 "$out/cast_train" "$tmp/single.json" --out "$tmp/kernels" : \
     -n 1 env OPENBLAS_CORETYPE=Prescott "$out/cast_train" "$tmp/single.json" --out "$tmp/kernels"
-expect 78 "rank 1 on .*: its command would give other bits: '$tmp/pairs.json" "another config on a rank" \
+expect 78 "rank 1 on .*: was started with another command: '$tmp/pairs.json" "another config on a rank" \
     mpirun -n 1 "$out/cast_train" "$tmp/single.json" --out "$tmp/other" : \
     -n 1 "$out/cast_train" "$tmp/pairs.json" --out "$tmp/other"
 expect 0 "ranks    2" "but other threads" \

@@ -202,7 +202,7 @@ check "make the same weights and metrics" same_as_whole "$odd"
 SLURM_ARRAY_TASK_ID=3 expect 0 '4 runs, 4 done' "a task whose run is done" "$tmp/job.sh"
 
 # Several nodes a run: mpirun that is one process here.
-printf '#!/bin/bash\necho "mpirun $*"\nshift 6\nexec "$@"\n' >"$tmp/slurm/mpirun"
+printf '#!/bin/bash\necho "mpirun $*"\nshift 9\nexec "$@"\n' >"$tmp/slurm/mpirun"
 chmod +x "$tmp/slurm/mpirun"
 expect 64 'nodes is of --slurm' "nodes without a script" "${sweep[@]}" --out "$tmp/x" --nodes 2
 expect 0 'sbatch' "a script of two nodes a run" "${sweep[@]}" --out "$tmp/the nodes" --slurm "$tmp/nodes.sh" --nodes 2
@@ -213,7 +213,7 @@ job=$!
 until [ -s "$tmp/the nodes/${runs[1]}/metrics.jsonl" ] || ! kill -0 $job 2>/dev/null; do sleep 0.01; done
 kill -TERM $job
 wait $job
-[ $? -eq 75 ] && grep -q '^mpirun --map-by ppr:1:node --bind-to none -n 2 ' "$tmp/log" && grep -qx 'requeue 77_2' "$tmp/log"
+[ $? -eq 75 ] && grep -q '^mpirun --map-by ppr:1:node --bind-to none .* -n 2 ' "$tmp/log" && grep -qx 'requeue 77_2' "$tmp/log"
 result $? "a signal stops the run, which is queued again" "$tmp/log"
 for task in 4 2 1 3; do
     PATH=$tmp/slurm:$PATH SLURM_ARRAY_TASK_ID=$task expect 0 'mpirun' "task $task of several nodes" "$tmp/nodes.sh"
