@@ -278,6 +278,18 @@ static bool report_runs(const Options *o, Err *err) {
     return ok;
 }
 
+/* Both free what they write. */
+static bool give_table(const Options *o, Table *t, Err *err) {
+    const bool ok = write_table(o, t, err);
+    table_free(t);
+    return ok;
+}
+static bool give_plot(const Options *o, Plot *p, Err *err) {
+    const bool ok = plot_write(p, o->plot, o->keep, err);
+    plot_free(p);
+    return ok;
+}
+
 static bool compare_runs(const Options *o, Err *err) {
     RunSet set[2] = {{0}, {0}};
     Groups g[2] = {{0}, {0}};
@@ -289,8 +301,7 @@ static bool compare_runs(const Options *o, Err *err) {
     }
     ok = ok && compare_table(&t, &g[0], &g[1], o->line.words, err);
     if (ok) {
-        ok = write_table(o, &t, err);
-        table_free(&t);
+        ok = give_table(o, &t, err);
     }
     for (int i = 0; i < 2; i++) {
         groups_free(&g[i]);
@@ -307,13 +318,11 @@ static bool report_lengths(const Options *o, Err *err) {
     if (!scaling_read(&s, o->line.words, o->line.nwords, err)) return false;
     if (wants_table(o)) {
         (o->what == WHAT_GROWTH ? scaling_growth : scaling_table)(&t, &s);
-        ok = write_table(o, &t, err);
-        table_free(&t);
+        ok = give_table(o, &t, err);
     }
     if (ok && o->plot) {
         scaling_plot(&p, plot_size(o), &s);
-        ok = plot_write(&p, o->plot, o->keep, err);
-        plot_free(&p);
+        ok = give_plot(o, &p, err);
     }
     scaling_free(&s);
     return ok;
@@ -327,12 +336,10 @@ static bool report_points(const Options *o, Err *err) {
     if (!points_read(&s, o->line.words, o->line.nwords, err)) return false;
     if (wants_table(o)) {
         points_table(&t, &s);
-        ok = write_table(o, &t, err);
-        table_free(&t);
+        ok = give_table(o, &t, err);
     }
     if (ok && o->plot && (ok = points_plot(&p, plot_size(o), &s, err))) {
-        ok = plot_write(&p, o->plot, o->keep, err);
-        plot_free(&p);
+        ok = give_plot(o, &p, err);
     }
     points_free(&s);
     return ok;
@@ -346,13 +353,11 @@ static bool report_cores(const Options *o, Err *err) {
     if (!cores_read(&s, o->line.words, o->line.nwords, err)) return false;
     if (wants_table(o)) {
         cores_table(&t, &s);
-        ok = write_table(o, &t, err);
-        table_free(&t);
+        ok = give_table(o, &t, err);
     }
     if (ok && o->plot) {
         cores_plot(&p, plot_size(o), &s);
-        ok = plot_write(&p, o->plot, o->keep, err);
-        plot_free(&p);
+        ok = give_plot(o, &p, err);
     }
     cores_free(&s);
     return ok;

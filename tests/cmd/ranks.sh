@@ -56,6 +56,11 @@ timeout 120 mpirun -n 2 "$out/cast_bench" "$tmp/pairs.json" --scaling --seconds 
 [ "$(grep -c '"faster"' "$tmp/out")" -eq 2 ] && grep -q '"ranks":1,.*"moved_bytes":0,' "$tmp/out" &&
     grep -q '"ranks":2,.*"moved_bytes":[1-9].*"exchange_bytes":[1-9]' "$tmp/out"
 result $? "cast_bench --scaling: one rank and two" "$tmp/out"
+timeout 120 mpirun -n 2 "$out/cast_bench" "$tmp/single.json" --scaling --seconds 0.1 --threads 2 --json >"$tmp/out" 2>"$tmp/log"
+grep -q '"base_threads":2,"faster":1,"efficiency":1,"lost_waiting":0,' "$tmp/out"
+result $? "of several threads the first loses nothing" "$tmp/out"
+expect 0 '^ +full +280 ' "rows of cast_bench under mpirun are no ranks" \
+    timeout 60 mpirun -n 2 "$out/cast_bench" "$tmp/single.json" --mechanisms cast,full --seconds 0.1 --threads 1
 
 # ---- what goes wrong ----
 
