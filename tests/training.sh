@@ -67,7 +67,7 @@ END
     sed "s/listops/retrieval/; s#$tmp/single#$tmp/pairs#; s/280/36/" "$tmp/single.json" >"$tmp/pairs.json"
 }
 
-# Writes bytes, given as escapes, over those of a tensor, from byte AT of them on; the checksum is made right again.
+# Writes bytes, given as escapes, over those of a tensor, from byte AT of them on; a checksum is made right again.
 edit() { # edit FILE TENSOR BYTES [AT]
     local file=$1 header at crc
     header=$((8 + $(od -An -tu8 -N8 "$file")))
@@ -75,7 +75,7 @@ edit() { # edit FILE TENSOR BYTES [AT]
     printf '%b' "$3" | dd of="$file" bs=1 seek=$((header + at + ${4:-0})) conv=notrunc 2>/dev/null
     crc=$(tail -c +$((header + 1)) "$file" | gzip -c | tail -c 8 | od -An -tx4 -N4 | tr -d ' ')
     at=$(head -c $header "$file" | grep -aob '"crc32":"' | cut -d: -f1)
-    printf '%s' "$crc" | dd of="$file" bs=1 seek=$((at + 9)) conv=notrunc 2>/dev/null
+    [ -z "$at" ] || printf '%s' "$crc" | dd of="$file" bs=1 seek=$((at + 9)) conv=notrunc 2>/dev/null
 }
 repeat() { # repeat COUNT BYTES
     local i all=''

@@ -80,6 +80,26 @@ result $? "is told by rank 0 alone" "$tmp/out"
 expect 70 "not be finite" "numbers that are not finite" \
     timeout 60 mpirun -n 3 "$out/cast_train" "$tmp/single.json" train.lr=1000 train.clip=0 train.warmup=0 --out "$tmp/nan"
 
+# One document alone gives numbers that are not finite, and each in turn, so that each rank is the only one to meet them:
+# it has a token that the others have not, with weights that overflow.
+largest='\xff\xff\x7f\x7f'
+[ "$mode" != double ] || largest='\xff\xff\xff\xff\xff\xff\xef\x7f'
+cp -r "$tmp/single" "$tmp/odd"
+make_split "$tmp/odd/train.safetensors" listops 6 40 1
+header=$((8 + $(od -An -tu8 -N8 "$tmp/odd/train.safetensors")))
+mapfile -t starts < <(od -An -v -td8 -w8 -j$header -N56 "$tmp/odd/train.safetensors")
+edit "$tmp/odd/train.safetensors" tokens "$(repeat "${starts[6]}" '\x03')"
+cp "$tmp/odd/train.safetensors" "$tmp/even.safetensors"
+"$out/cast_train" "$tmp/single.json" data.dir="$tmp/odd" --stop-at 1 --no-test --out "$tmp/first" >"$tmp/log" 2>&1
+edit "$tmp/first/last.safetensors" tok.weight "$(repeat 24 "$largest")" $((15 * 24 * ${#largest} / 4))
+for ((i = 0; i < 6; i++)); do
+    cp "$tmp/even.safetensors" "$tmp/odd/train.safetensors"
+    edit "$tmp/odd/train.safetensors" tokens '\x0f' "${starts[i]}"
+    expect 70 "update 1: loss -?nan, .*not finite" "document $i of six alone is not finite" \
+        timeout 60 mpirun -n 3 "$out/cast_train" "$tmp/single.json" data.dir="$tmp/odd" train.init="$tmp/first/last.safetensors" \
+        --threads 1 --out "$tmp/odd-$i"
+done
+
 # A run that lasts, and its ranks' processes, the first of them rank 0.
 long=("$tmp/single.json" train.steps=100000 train.eval_every=50 train.save_minutes=0.01)
 start() { # start DIR [VARIABLE=VALUE...]
