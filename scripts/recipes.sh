@@ -33,6 +33,9 @@ text base 3200 $modern model.conv=5 train.lr=2e-3
 image base 6000 $modern model.conv=5 train.lr=2e-3 data.augment=true
 text masked 1600 masked=1600 $modern model.conv=5 train.lr=2e-3
 image masked 3000 masked=3000 $modern model.conv=5 train.lr=2e-3 data.augment=true
+image residual 5500 $modern model.conv=67 model.conv_residual=true train.lr=2e-3 data.augment=true
+text residual 3200 $modern model.conv=5 model.conv_residual=true train.lr=2e-3
+image thin 4000 $modern model.conv=67 model.conv_residual=true model.depth=6 model.d=64 train.lr=2e-3 data.augment=true
 text conv-31 3150 $modern model.conv=31 train.lr=2e-3
 image conv-67 5500 $modern model.conv=67 train.lr=2e-3 data.augment=true
 text dropout 3200 $modern model.conv=5 train.lr=2e-3 model.dropout=0.1 data.augment=true

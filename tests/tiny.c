@@ -31,13 +31,14 @@ void tiny_print(TinyConf *c, char *json) {
     set_word(&c->attention, "\"type\":\"cast\",\"clusters\":3");
     snprintf(json, 1024,
              "{\"depth\":%d,\"heads\":%d,\"d\":%d,\"d_ff\":%d,\"d_emb\":%d,\"max_length\":%d,"
-             "\"conv\":%d,"
+             "\"conv\":%d,\"conv_residual\":%s,"
              "\"norm\":\"%s\",\"pre_norm\":%s,\"positions\":\"%s\",\"pooling\":\"%s\","
              "\"dropout\":%g,\"dropout_embed\":%g,\"dropout_attention\":%g,\"dropout_ffn\":%g,"
              "\"attention\":{%s}}",
-             c->depth, c->heads, c->d, c->d_ff, c->d_emb, c->max_length, c->conv, c->norm,
-             c->post_norm ? "false" : "true", c->positions, c->pooling, c->dropout,
-             at(c, DROPOUT_EMBED), at(c, DROPOUT_ATTENTION), at(c, DROPOUT_FFN), c->attention);
+             c->depth, c->heads, c->d, c->d_ff, c->d_emb, c->max_length, c->conv,
+             c->conv_residual ? "true" : "false", c->norm, c->post_norm ? "false" : "true",
+             c->positions, c->pooling, c->dropout, at(c, DROPOUT_EMBED), at(c, DROPOUT_ATTENTION),
+             at(c, DROPOUT_FFN), c->attention);
 }
 
 static void draw_samples(Tiny *t, const TinyConf *c, Draws *d) {

@@ -12,7 +12,7 @@ typedef struct TinyConf {
     int conv;                                     /* 0 */
     const char *norm, *positions, *pooling;       /* layer, learned, mean */
     const char *attention;                        /* "type":"cast","clusters":3 */
-    bool post_norm;
+    bool post_norm, conv_residual;
     double dropout, masked; /* masked: the share of tokens to be guessed; 0: it classifies */
     double dropout_at[DROPOUT_PLACES];  /* where it is another than dropout; -1: none */
     double smoothing;                   /* of labels: the engine's, which the test opens */

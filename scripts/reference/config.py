@@ -169,6 +169,7 @@ class Model:
     pre_norm: bool = True
     positions: str = "learned"  # learned | sinusoidal | rope
     conv: int = 0  # taps of the convolution before attention, odd; 0: none
+    conv_residual: bool = False  # the residual connection keeps what the convolution adds
     pooling: str = "mean"  # mean | cls
     dropout: float = 0.0
     dropout_embed: float = -1.0  # -1, here and below: dropout

@@ -279,15 +279,20 @@ class Block(nn.Module):
     def attend(
         self, x: Tensor, lengths: list[int], members: list[list[Tensor]] | None
     ) -> tuple[Tensor, list[Clustering]]:
-        """x [T, d], cut into documents: attention sees one document at a time."""
+        """x [T, d], cut into documents: attention sees one document at a time. What is added to
+        the stream, or in post-norm to x."""
         results, clusterings = [], []
-        for i, document in enumerate(x.split(lengths)):
-            if self.config.conv:
-                document = self.conv(document)
+        documents = list(x.split(lengths))
+        if self.config.conv:
+            documents = [self.conv(document) for document in documents]
+        for i, document in enumerate(documents):
             result, clustering = self.attn(document, members[i] if members else None)
             results.append(result)
             clusterings.append(clustering)
-        return self.drop(torch.cat(results), "attention"), clusterings
+        result = self.drop(torch.cat(results), "attention")
+        if self.config.conv and self.config.conv_residual:
+            result = result + (torch.cat(documents) - x)
+        return result, clusterings
 
     def forward(
         self, x: Tensor, lengths: list[int], members: list[list[Tensor]] | None

@@ -57,8 +57,8 @@ CHOICES = {
     "positions": ("learned", "sinusoidal", "rope"),
     "pooling": ("mean", "cls"),
 }
-OTHERS = "depth heads d d_ff d_emb max_length pre_norm conv dropout attention".split()
-OTHERS += "dropout_embed dropout_attention dropout_ffn".split()
+OTHERS = "depth heads d d_ff d_emb max_length pre_norm conv conv_residual attention".split()
+OTHERS += "dropout dropout_embed dropout_attention dropout_ffn".split()
 OTHERS += "clusters cluster_size summaries intra".split()
 
 
@@ -225,7 +225,8 @@ class Model:
         return result
 
     def attention(self, block, x):
-        name = block + "attn."
+        """What the residual connection adds to its stream."""
+        name, given = block + "attn.", x
         if self.model["conv"]:
             x = self.convolve(block + "conv", x)
         N, d = x.shape
@@ -237,7 +238,8 @@ class Model:
             if self.model["positions"] == "rope":
                 q, k = turned(q), turned(k)
             result = attend(q, k, v, softmax)
-        return self.linear(name + "o", result.reshape(N, d))
+        y = self.linear(name + "o", result.reshape(N, d))
+        return y + (x - given) if self.model.get("conv_residual") else y
 
     def feed_forward(self, block, x):
         return self.linear(block + "fc2", gelu(self.linear(block + "fc1", x)))

@@ -73,8 +73,8 @@ CHOICES = {
     "positions": ("learned", "sinusoidal", "rope"),
     "pooling": ("mean", "cls"),
 }
-OTHERS = "depth heads d d_ff d_emb max_length pre_norm conv dropout attention".split()
-OTHERS += "dropout_embed dropout_attention dropout_ffn".split()
+OTHERS = "depth heads d d_ff d_emb max_length pre_norm conv conv_residual attention".split()
+OTHERS += "dropout dropout_embed dropout_attention dropout_ffn".split()
 OTHERS += "clusters cluster_size summaries intra".split()
 
 
@@ -285,16 +285,18 @@ class Block(nn.Module):
         self.pre_norm = config["pre_norm"]
         self.attn = (CastAttention if config["attention"]["type"] == "cast" else Attention)(config)
         self.conv = Convolution(d, config["conv"]) if config["conv"] else None
+        self.conv_residual = bool(config["conv"]) and config.get("conv_residual", False)
         self.norm1, self.norm2 = norm(d), norm(d)
         self.fc1, self.fc2 = nn.Linear(d, config["d_ff"]), nn.Linear(config["d_ff"], d)
         self.drop_attention, self.drop_ffn = dropout(config, "attention"), dropout(config, "ffn")
 
     def attend(self, x, lengths):
-        """x [T,d], cut into its documents."""
+        """What the residual connection adds to its stream; x [T,d], cut into its documents."""
         documents = x.split(lengths)
         if self.conv:
-            documents = map(self.conv, documents)
-        return self.drop_attention(torch.cat([self.attn(document) for document in documents]))
+            documents = [self.conv(document) for document in documents]
+        y = self.drop_attention(torch.cat([self.attn(document) for document in documents]))
+        return y + (torch.cat(documents) - x) if self.conv_residual else y
 
     def feed_forward(self, x):
         return self.drop_ffn(self.fc2(F.gelu(self.fc1(x))))

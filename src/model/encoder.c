@@ -144,6 +144,34 @@ static const real *make_input(const Segment *s) {
     return s->t->convolved;
 }
 
+/* Whether the residual connection keeps what the convolution adds to u, the input of attention. In
+ * pre-norm that is not in the stream x: x + (v - u) + attention(v), v what the mechanism reads; in
+ * post-norm, where x is u, v + attention(v). */
+static bool keeps_convolution(const Segment *s) {
+    return s->p->m->conf.conv && s->p->m->conf.conv_residual;
+}
+
+static void take_away(real *restrict from, const real *restrict x, int n) {
+#pragma omp simd
+    for (int i = 0; i < n; i++) from[i] -= x[i];
+}
+
+static void keep_tile(const Segment *s, int r0, int n, const TileScratch *t) {
+    const int d = s->p->m->conf.d;
+    real *restrict y = output_rows(s, r0);
+    const real *v = tile_rows(s->t->convolved, r0, d), *u = tile_rows(s->t->x, r0, d);
+#pragma omp simd
+    for (int i = 0; i < n * d; i++) y[i] += v[i] - u[i];
+}
+
+/* The gradient of v takes that of the output; of u alone, in pre-norm, it is taken away again. */
+static void keep_backward_tile(const Segment *s, int r0, int n, const TileScratch *t) {
+    const int d = s->p->m->conf.d;
+    real *grad = tile_rows(s->doc->grad, r0, d), *dv = tile_rows(s->t->dx, r0, d);
+    vec_add(dv, grad, dv, n * d);
+    if (!s->p->m->conf.pre_norm) memset(grad, 0, (size_t)(n * d) * sizeof *grad);
+}
+
 /* Columns whose taps one job takes. */
 enum { COLUMNS = 16 };
 
@@ -158,6 +186,9 @@ static void taps_backward(const void *ctx, int job, int thread) {
 static void convolve_backward_tile(const Segment *s, int r0, int n, const TileScratch *t) {
     const ModelConf *m = &s->p->m->conf;
     conv_backward_input(s->t->convolved, s->t->dx, taps_of(s), m->conv, r0, n, s->doc->N, m->d);
+    if (keeps_convolution(s) && m->pre_norm)
+        take_away(tile_rows(s->t->convolved, r0, m->d), tile_rows(s->doc->grad, r0, m->d),
+                  n * m->d);
 }
 
 /* From t->dx, of what the mechanism read, to t->dx of the input of attention. */
@@ -165,13 +196,15 @@ static void convolve_backward(const Segment *s) {
     EncoderScratch *t = s->t;
     real *dx = t->convolved;
     if (!s->p->m->conf.conv) return;
+    if (keeps_convolution(s)) tiles_share(s, keep_backward_tile, NULL);
     lanes_share((s->p->m->conf.d + COLUMNS - 1) / COLUMNS, taps_backward, NULL, s);
     tiles_share(s, convolve_backward_tile, NULL);
     t->convolved = t->dx, t->dx = dx;
 }
 
 static const real *attention_residual(const Segment *s) {
-    return s->p->m->conf.pre_norm ? input_rows(s, 0) : attention_input(s);
+    if (s->p->m->conf.pre_norm) return input_rows(s, 0);
+    return keeps_convolution(s) ? s->t->convolved : attention_input(s);
 }
 
 static void drop_output_tile(const Segment *s, int r0, int n, const TileScratch *t) {
@@ -192,6 +225,7 @@ static void attention_forward(const Segment *s) {
     if (!drops) c.base = attention_residual(s); /* else dropout comes between */
     run_mechanism(m, m->mech->forward, &c);
     if (drops) tiles_share(s, drop_output_tile, NULL);
+    if (keeps_convolution(s) && m->conf.pre_norm) tiles_share(s, keep_tile, NULL);
 }
 
 static void drop_gradient_tile(const Segment *s, int r0, int n, const TileScratch *t) {

@@ -25,6 +25,8 @@ const ConfigKey model_keys[] = {
      "position embedding; rope: none, but queries and keys turned"},
     {"conv", KEY_INT, AT(conv), "0", 0, 255, KEY_ODD_OR_0,
      "taps of a convolution over tokens before attention; 0: none"},
+    {"conv_residual", KEY_BOOL, AT(conv_residual), "false", 0, 0, NULL,
+     "the residual connection around attention keeps what the convolution adds"},
     {"pooling", KEY_CHOICE, AT(pooling), "\"mean\"", 0, 0, POOLING_CHOICES,
      "from tokens to one vector"},
     {"dropout", KEY_REAL, AT(dropout), "0", 0, 0.95, NULL,

@@ -29,7 +29,7 @@ typedef enum DropoutPlace {
 
 typedef struct ModelConf {
     int depth, heads, d, d_ff, d_emb, max_length, norm, positions, pooling, conv;
-    bool pre_norm;
+    bool pre_norm, conv_residual;
     double dropout;
     double dropout_at[DROPOUT_PLACES]; /* less than 0: as dropout */
 } ModelConf;

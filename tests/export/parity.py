@@ -68,6 +68,8 @@ FEATURES = {
         "pooling": "cls",
         "conv": 5,
     },
+    "layer-pre-conv-residual": {"conv": 5, "conv_residual": True},
+    "scale-post-conv-residual": {"norm": "scale", "pre_norm": False, "conv": 3, "conv_residual": True},
     "layer-post-rope-custom": {"task": "custom", "pre_norm": False, "positions": "rope"},
     "batch-post-cls-narrow": {"norm": "batch", "pre_norm": False, "pooling": "cls", "d_emb": 6},
     "layer-pre-augmented": {"task": "text", "data": {"augment": True, "holdout": 0}},

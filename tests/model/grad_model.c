@@ -119,6 +119,7 @@ static void draw_sizes(TinyConf *c, Draws *d) {
         c->conv = taps; /* of three features layer norm is too steep */
     c->smoothing = draw_int(d, 0, 2) ? 0 : 0.2;
     c->dropout_at[draw_int(d, 0, DROPOUT_PLACES - 1)] = draw_int(d, -1, 1) * 0.25;
+    c->conv_residual = draw_int(d, 0, 1);
 }
 
 /* Into buf the next of the mechanism's variants that is a valid one. */
@@ -165,12 +166,18 @@ static void every_mechanism(void **state) {
 static const TinyConf parts[] = {
     {.positions = "rope"},
     {.conv = 5},
+    {.conv = 5, .conv_residual = true},
     {.masked = 0.4},
     {.smoothing = 0.2},
     {.dropout_at = {[DROPOUT_EMBED] = 0.25}},
     {.dropout_at = {[DROPOUT_ATTENTION] = 0.25}},
     {.dropout_at = {[DROPOUT_FFN] = 0.25}},
-    {.positions = "rope", .conv = 3, .masked = 0.4, .smoothing = 0.2, .dropout = 0.3},
+    {.positions = "rope",
+     .conv = 3,
+     .conv_residual = true,
+     .masked = 0.4,
+     .smoothing = 0.2,
+     .dropout = 0.3},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
