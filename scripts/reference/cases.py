@@ -362,7 +362,7 @@ INIT = {
     "batch-pair": {"lengths": PAIRS, "norm": "batch", "positions": "sinusoidal"},
     "full-no-proj": {"lengths": SINGLE, "type": "full", "d_emb": 8},
     "image-frozen": {"lengths": SINGLE, "task": "image", "surrogates": "frozen"},
-    "rope-conv": {"lengths": SINGLE, "positions": "rope", "conv": 3},
+    "rope-conv": {"lengths": SINGLE, "positions": "rope", "conv": 3, "conv_residual": True},
     "masked": {"lengths": SINGLE, "objective": "masked"},
     "clustered": {"lengths": SINGLE, "type": "clustered", "bits": 63},
     "i-clustered": {"lengths": SINGLE, "type": "i-clustered", "bits": 63, "hash_bias": False},

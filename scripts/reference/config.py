@@ -168,6 +168,7 @@ class Model:
     norm: str = "layer"  # layer | scale | batch
     pre_norm: bool = True
     positions: str = "learned"  # learned | sinusoidal | rope
+    tok_init: str = "normal"  # normal | smooth
     conv: int = 0  # taps of the convolution before attention, odd; 0: none
     conv_residual: bool = False  # the residual connection keeps what the convolution adds
     pooling: str = "mean"  # mean | cls
@@ -208,6 +209,7 @@ CHOICES = {
     "surrogates": ("learned", "frozen"),
     "norm": ("layer", "scale", "batch"),
     "positions": ("learned", "sinusoidal", "rope"),
+    "tok_init": ("normal", "smooth"),
     "pooling": ("mean", "cls"),
     "objective": ("classify", "masked"),
     "schedule": ("constant", "linear", "cosine", "rsqrt"),

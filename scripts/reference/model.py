@@ -353,6 +353,11 @@ class Model(nn.Module):
             if isinstance(module, Mechanism):
                 module.reset_parameters()
         nn.init.normal_(self.tok.weight)
+        if self.config.model.tok_init == "smooth":
+            rows, columns = self.tok.weight.shape
+            angle = torch.arange(rows)[:, None] * torch.randn(columns) * 8 / rows
+            phase = 2 * torch.pi * torch.rand(columns)
+            self.tok.weight.data = 2**0.5 * torch.cos(angle + phase).to(self.tok.weight.dtype)
         if self.config.model.positions == "learned":
             nn.init.normal_(self.pos.weight, std=0.02)
 

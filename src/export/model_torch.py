@@ -74,7 +74,7 @@ CHOICES = {
     "pooling": ("mean", "cls"),
 }
 OTHERS = "depth heads d d_ff d_emb max_length pre_norm conv conv_residual attention".split()
-OTHERS += "dropout dropout_embed dropout_attention dropout_ffn".split()
+OTHERS += "tok_init dropout dropout_embed dropout_attention dropout_ffn".split()
 OTHERS += "clusters cluster_size summaries intra".split()
 
 

@@ -23,6 +23,8 @@ const ConfigKey model_keys[] = {
      "norms before sublayers, and one at the end"},
     {"positions", KEY_CHOICE, AT(positions), "\"learned\"", 0, 0, "learned sinusoidal rope",
      "position embedding; rope: none, but queries and keys turned"},
+    {"tok_init", KEY_CHOICE, AT(tok_init), "\"normal\"", 0, 0, "normal smooth",
+     "first embedding of tokens; smooth: ids near each other alike, as levels of grey are"},
     {"conv", KEY_INT, AT(conv), "0", 0, 255, KEY_ODD_OR_0,
      "taps of a convolution over tokens before attention; 0: none"},
     {"conv_residual", KEY_BOOL, AT(conv_residual), "false", 0, 0, NULL,
@@ -209,7 +211,13 @@ static void add_block(Model *m, int index) {
 
 static void add_embedding(Model *m) {
     const int D = m->conf.d_emb;
-    const ParamSpec tok = {"tok.weight", 2, {m->task.vocab, D}, {INIT_NORMAL, 1}, PARAM_TRAINED};
+    /* An eighth of the levels of grey are about as alike as neighbours. */
+    const Init drawn = {INIT_NORMAL, 1}, smooth = {INIT_SMOOTH, 8};
+    const ParamSpec tok = {"tok.weight",
+                           2,
+                           {m->task.vocab, D},
+                           m->conf.tok_init == TOK_SMOOTH ? smooth : drawn,
+                           PARAM_TRAINED};
     const ParamSpec pos = {"pos.weight", 2, {m->max_tokens, D}, {INIT_NORMAL, 0.02}, PARAM_TRAINED};
     const ParamSpec mask = {"mask.weight", 1, {D}, {INIT_CONST, 0}, PARAM_TRAINED};
     const ParamSpec cls = {"cls.weight", 1, {D}, {INIT_CONST, 0}, PARAM_TRAINED};

@@ -17,6 +17,7 @@
 #include "ops/pool.h"
 
 typedef enum NormKind { NORM_LAYER, NORM_SCALE, NORM_BATCH } NormKind;
+typedef enum TokInit { TOK_NORMAL, TOK_SMOOTH } TokInit;
 typedef enum Positions { POS_LEARNED, POS_SINUSOIDAL, POS_ROPE } Positions;
 
 /* The places of dropout, which number its masks. */
@@ -28,7 +29,7 @@ typedef enum DropoutPlace {
 } DropoutPlace;
 
 typedef struct ModelConf {
-    int depth, heads, d, d_ff, d_emb, max_length, norm, positions, pooling, conv;
+    int depth, heads, d, d_ff, d_emb, max_length, norm, positions, pooling, conv, tok_init;
     bool pre_norm, conv_residual;
     double dropout;
     double dropout_at[DROPOUT_PLACES]; /* less than 0: as dropout */

@@ -86,6 +86,20 @@ static void fill_hyperplanes(const Param *p, real *x, RngKey key) {
     for (size_t last = e - 1; last < p->n; last += e) x[last] = 0;
 }
 
+static void fill_smooth(const Param *p, real *x, RngKey key) {
+    const size_t e = row_length(p), rows = p->n / e;
+    const RngKey phases = rng_subkey_name(key, "phases");
+    real *frequency = mem_alloc(e, sizeof *frequency);
+    rng_fill_normal(frequency, (int64_t)e, rng_subkey_name(key, "frequencies"), 0,
+                    p->init.value / (double)rows);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < e; j++) {
+            const double phase = 2 * acos(-1) * rng_uniform(phases, j);
+            x[i * e + j] = (real)(sqrt(2) * cos((double)i * (double)frequency[j] + phase));
+        }
+    mem_free(frequency);
+}
+
 static void init(const Param *p, real *w, uint64_t seed) {
     const RngKey key = rng_subkey_name(rng_subkey_name(rng_key(seed), "init"), p->name);
     const int64_t n = (int64_t)p->n;
@@ -98,6 +112,7 @@ static void init(const Param *p, real *w, uint64_t seed) {
     case INIT_UNIFORM: rng_fill_uniform(x, n, key, p->init.value); break;
     case INIT_HYPERPLANES: fill_hyperplanes(p, x, key); break;
     case INIT_ORTHOGONAL: fill_orthogonal(p, x, key); break;
+    case INIT_SMOOTH: fill_smooth(p, x, key); break;
     case INIT_XAVIER:
         rng_fill_uniform(x, n, key, sqrt(6.0 / (double)(p->shape[0] + p->shape[1])));
         break;

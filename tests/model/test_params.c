@@ -236,11 +236,31 @@ static void orthogonal(void **state) {
     hangs_on_seed_and_name(2, 3, 5, init);
 }
 
+/* Rows are as alike as they are near, and no nearer for being early or late. */
+static void smooth(void **state) {
+    (void)state;
+    enum { ROWS = 64, E = 4000 };
+    const double lengths = 8, off = 5 / sqrt(E);
+    real *x = initial("w", 1, ROWS, E, (Init){INIT_SMOOTH, lengths}, SEED);
+    for (int i = 0; i < ROWS; i++) {
+        double squares = 0;
+        for (int k = 0; k < E; k++) squares += pow((double)x[i * E + k], 2) / E;
+        assert_true(fabs(squares - 1) < off);
+        for (int j = 0; j < i; j++) {
+            const double apart = (i - j) * lengths / ROWS;
+            assert_true(fabs(cosine(x + i * E, x + j * E, E) - exp(-apart * apart / 2)) < off);
+        }
+    }
+    mem_free(x);
+    hangs_on_seed_and_name(1, 3, 5, (Init){INIT_SMOOTH, lengths});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uniform),
         cmocka_unit_test(hyperplanes),
         cmocka_unit_test(orthogonal),
+        cmocka_unit_test(smooth),
         cmocka_unit_test(draws_are_made_where_weights_lack_them),
         cmocka_unit_test(what_is_trained_must_be_there),
         cmocka_unit_test(averages_are_taken_and_not_read),
