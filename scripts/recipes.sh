@@ -27,21 +27,21 @@ cast_train() {
 # What `best` was chosen from: 20 minutes a row on two quiet cores (results/best.md has the speeds). Names are those of
 # the page.
 modern="model.positions=rope model.norm=layer model.pre_norm=true"
+residual="model.positions=rope model.pre_norm=true model.conv_residual=true"
+grey="$residual model.norm=batch model.conv=67 model.tok_init=smooth train.lr=2e-3 data.augment=true"
 searched() {
     cat <<END
 text base 3200 $modern model.conv=5 train.lr=2e-3
-image base 6000 $modern model.conv=5 train.lr=2e-3 data.augment=true
-text masked 1600 masked=1600 $modern model.conv=5 train.lr=2e-3
-image masked 3000 masked=3000 $modern model.conv=5 train.lr=2e-3 data.augment=true
-image residual 5500 $modern model.conv=67 model.conv_residual=true train.lr=2e-3 data.augment=true
-text residual 3200 $modern model.conv=5 model.conv_residual=true train.lr=2e-3
-image thin 4000 $modern model.conv=67 model.conv_residual=true model.depth=6 model.d=64 train.lr=2e-3 data.augment=true
-text conv-31 3150 $modern model.conv=31 train.lr=2e-3
 image conv-67 5500 $modern model.conv=67 train.lr=2e-3 data.augment=true
-text dropout 3200 $modern model.conv=5 train.lr=2e-3 model.dropout=0.1 data.augment=true
-image deep 2800 $modern model.conv=67 model.depth=4 train.lr=2e-3 data.augment=true
-text wide 1300 $modern model.conv=5 model.d=128 model.d_ff=256 train.lr=1e-3
-image batch 5500 model.positions=rope model.norm=batch model.conv=67 train.lr=2e-3 data.augment=true
+image thin 4000 $grey model.d=64 model.depth=6
+text batch 3100 $residual model.norm=batch model.conv=31 train.lr=2e-3
+image deep 2800 $grey model.depth=4
+text residual 3200 $residual model.norm=layer model.conv=5 train.lr=2e-3
+image smooth 5500 $grey
+text masked 1600 masked=1600 $residual model.norm=layer model.conv=5 train.lr=2e-3
+image masked 2000 masked=2000 $grey model.d=64 model.depth=6
+text dropout 3200 $residual model.norm=layer model.conv=5 train.lr=2e-3 model.dropout=0.1 data.augment=true
+text wide 1300 $residual model.norm=layer model.conv=5 model.d=128 model.d_ff=256 train.lr=1e-3
 END
 }
 
