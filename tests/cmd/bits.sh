@@ -58,6 +58,6 @@ same "pairs" "$tmp/pairs.json" model.norm=batch model.dropout=0.1 train.accumula
     model.attention.attention_fn=laplace
 same "masked training" "$tmp/single.json" train.objective=masked train.accumulate=2
 same "masked training, batch norm" "$tmp/pairs.json" model.norm=batch model.dropout=0.1 train.objective=masked \
-    model.conv=3 model.positions=rope
+    model.conv=3 model.conv_residual=true model.positions=rope
 same "augmentation" "$tmp/pairs.json" data.augment=true data.drop=0.3
 same "augmentation, masked training" "$tmp/single.json" data.augment=true train.objective=masked train.steps=12
