@@ -42,6 +42,10 @@ text masked 1600 masked=1600 $residual model.norm=layer model.conv=5 train.lr=2e
 image masked 2000 masked=2000 $grey model.d=64 model.depth=6
 text dropout 3200 $residual model.norm=layer model.conv=5 train.lr=2e-3 model.dropout=0.1 data.augment=true
 text wide 1300 $residual model.norm=layer model.conv=5 model.d=128 model.d_ff=256 train.lr=1e-3
+pathfinder deep 2900 $grey model.depth=4
+pathfinder residual 5700 $grey
+listops residual 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
+listops batch 1600 $residual model.norm=batch model.conv=15 train.lr=1e-3 data.augment=true
 END
 }
 
