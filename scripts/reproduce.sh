@@ -1,6 +1,7 @@
 #!/bin/bash
 # The experiments that results/ tells of. Stopped at any moment, the same command goes on.
 #   reproduce.sh clusters            image: 4 to 64 clusters, two seeds, an epoch each
+#   reproduce.sh counts              the same, both ways of choosing members, ten epochs each; their speed and memory
 #   reproduce.sh components TASK     image or listops: CAST with one part changed at a time
 #   reproduce.sh first [MINUTES [TASK...]]
 #                                    five tasks, or these: CAST and full attention, and single assignment on image and
@@ -90,6 +91,13 @@ case $#,${1-} in
     1,clusters)
         sweep configs/image.json train.epochs=1 train.warmup=200 model.attention.clusters=4,8,16,32,64 \
             --seeds 1..2 --out runs/clusters
+        ;;
+    1,counts)
+        sweep configs/image.json train.epochs=10 model.dropout=0.1 train.weight_decay=0.05 \
+            model.attention.mechanism=topk,sa_topk model.attention.clusters=4,8,16,32,64 --out runs/counts
+        for n in 4 8 16 32 64; do
+            ./cast_bench configs/image.json model.attention.clusters=$n --mechanisms cast --json
+        done >runs/counts.jsonl
         ;;
     2,components)
         case $2 in
