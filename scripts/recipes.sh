@@ -26,26 +26,27 @@ cast_train() {
 
 # What `best` was chosen from: 20 minutes a row on two quiet cores (results/best.md has the speeds). Names are those of
 # the page.
-modern="model.positions=rope model.norm=layer model.pre_norm=true"
-residual="model.positions=rope model.pre_norm=true model.conv_residual=true"
-grey="$residual model.norm=batch model.conv=67 model.tok_init=smooth train.lr=2e-3 data.augment=true"
+modern="model.positions=rope model.norm=layer model.pre_norm=true train.lr=2e-3"
+residual="model.positions=rope model.norm=batch model.pre_norm=true model.conv_residual=true"
+words="$residual model.conv=31 train.lr=2e-3"
+grey="$residual model.conv=67 model.tok_init=smooth train.lr=2e-3 data.augment=true"
+thin="$grey model.depth=6 model.d=64"
 searched() {
     cat <<END
-text base 3200 $modern model.conv=5 train.lr=2e-3
-image conv-67 5500 $modern model.conv=67 train.lr=2e-3 data.augment=true
-image thin 4000 $grey model.d=64 model.depth=6
-text batch 3100 $residual model.norm=batch model.conv=31 train.lr=2e-3
+text base 3200 $modern model.conv=5
+image conv-67 5500 $modern model.conv=67 data.augment=true
+image thin 4000 $thin
+text batch 3100 $words
 image deep 2800 $grey model.depth=4
-text residual 3200 $residual model.norm=layer model.conv=5 train.lr=2e-3
+text masked 1550 masked=1550 $words
+image masked 2000 masked=2000 $thin
+text dropout 3100 $words model.dropout=0.1 data.augment=true
 image smooth 5500 $grey
-text masked 1600 masked=1600 $residual model.norm=layer model.conv=5 train.lr=2e-3
-image masked 2000 masked=2000 $grey model.d=64 model.depth=6
-text dropout 3200 $residual model.norm=layer model.conv=5 train.lr=2e-3 model.dropout=0.1 data.augment=true
-text wide 1300 $residual model.norm=layer model.conv=5 model.d=128 model.d_ff=256 train.lr=1e-3
+text wide 1200 $words model.d=128 model.d_ff=256 train.lr=1e-3
 pathfinder deep 2900 $grey model.depth=4
 pathfinder residual 5700 $grey
-listops residual 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
-listops batch 1600 $residual model.norm=batch model.conv=15 train.lr=1e-3 data.augment=true
+listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
+listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
 END
 }
 
