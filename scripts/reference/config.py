@@ -239,6 +239,8 @@ class Config:
             raise ValueError(f"heads = {self.model.heads} must divide d = {self.model.d}")
         if self.model.conv and self.model.conv % 2 == 0:
             raise ValueError(f"conv = {self.model.conv} must be odd")
+        if self.model.conv_residual and not self.model.conv:
+            raise ValueError("conv_residual keeps what a convolution adds: conv must be odd")
         if self.model.positions == "rope" and self.model.d // self.model.heads % 2:
             raise ValueError("rope turns pairs of columns: d / heads must be even")
 

@@ -290,7 +290,7 @@ class Block(nn.Module):
             results.append(result)
             clusterings.append(clustering)
         result = self.drop(torch.cat(results), "attention")
-        if self.config.conv and self.config.conv_residual:
+        if self.config.conv_residual:
             result = result + (torch.cat(documents) - x)
         return result, clusterings
 

@@ -285,7 +285,7 @@ class Block(nn.Module):
         self.pre_norm = config["pre_norm"]
         self.attn = (CastAttention if config["attention"]["type"] == "cast" else Attention)(config)
         self.conv = Convolution(d, config["conv"]) if config["conv"] else None
-        self.conv_residual = bool(config["conv"]) and config.get("conv_residual", False)
+        self.conv_residual = config.get("conv_residual", False)
         self.norm1, self.norm2 = norm(d), norm(d)
         self.fc1, self.fc2 = nn.Linear(d, config["d_ff"]), nn.Linear(config["d_ff"], d)
         self.drop_attention, self.drop_ffn = dropout(config, "attention"), dropout(config, "ffn")

@@ -147,9 +147,7 @@ static const real *make_input(const Segment *s) {
 /* Whether the residual connection keeps what the convolution adds to u, the input of attention. In
  * pre-norm that is not in the stream x: x + (v - u) + attention(v), v what the mechanism reads; in
  * post-norm, where x is u, v + attention(v). */
-static bool keeps_convolution(const Segment *s) {
-    return s->p->m->conf.conv && s->p->m->conf.conv_residual;
-}
+static bool keeps_convolution(const Segment *s) { return s->p->m->conf.conv_residual; }
 
 static void take_away(real *restrict from, const real *restrict x, int n) {
 #pragma omp simd

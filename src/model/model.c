@@ -102,6 +102,11 @@ static bool configure(Model *m, const cJSON *json, const char *where, Err *err) 
     if (c->d % c->heads)
         return err_set(err, EX_CONFIG, "%s: key 'model.heads' must divide model.d = %d, got %d",
                        where, c->d, c->heads);
+    if (c->conv_residual && !c->conv)
+        return err_set(err, EX_CONFIG,
+                       "%s: model.conv_residual keeps what a convolution adds, and there is none: "
+                       "model.conv must be an odd number of taps",
+                       where);
     if (c->max_length == 0) c->max_length = m->task.max_length;
     m->e = c->d / c->heads;
     m->max_tokens = c->max_length + (c->pooling == POOL_CLS);

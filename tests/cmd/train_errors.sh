@@ -30,6 +30,8 @@ expect 78 "'train.lr' must be a number .* got \"fast\"" "a wrong type" "${train[
 expect 78 "'model.heads' must divide model.d = 16, got 3" "heads that do not divide d" "${train[@]}" model.heads=3
 expect 78 'sinusoidal positions need .* got 4000000 x 256' "a table of positions of 4 GB" \
     "${train[@]}" model.positions=sinusoidal model.max_length=4000000 model.d_emb=256
+expect 78 "model.conv_residual keeps what a convolution adds, and there is none" "a residual convolution without one" \
+    "${train[@]}" model.conv_residual=true
 expect 78 "'model.attention.clusters' .* from 1 to" "0 clusters" "${train[@]}" model.attention.clusters=0
 expect 78 'train.batch = 41 .* has 40' "a batch larger than the data" "${train[@]}" train.batch=41 --out "$tmp/b"
 expect 78 'another config: train.lr \(0.005, now 0.1\)' "a run of another config" "${train[@]}" train.lr=0.1

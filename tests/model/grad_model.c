@@ -119,7 +119,7 @@ static void draw_sizes(TinyConf *c, Draws *d) {
         c->conv = taps; /* of three features layer norm is too steep */
     c->smoothing = draw_int(d, 0, 2) ? 0 : 0.2;
     c->dropout_at[draw_int(d, 0, DROPOUT_PLACES - 1)] = draw_int(d, -1, 1) * 0.25;
-    c->conv_residual = draw_int(d, 0, 1);
+    c->conv_residual = draw_int(d, 0, 1) && c->conv;
 }
 
 /* Into buf the next of the mechanism's variants that is a valid one. */
