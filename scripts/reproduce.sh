@@ -19,6 +19,7 @@
 #                                    three seeds, 5 epochs; how surrogate tokens move
 #                                    SHARE: of the updates and examples [1], in a directory of its own
 #   reproduce.sh paper [TASK...]     the papers' model, for 10 to 100 epochs: hours a run
+#   reproduce.sh best [TASK...]      the best recipes found, two seeds: hours a run
 #   reproduce.sh search [TASK...]    the runs of 20 minutes that the recipes of "best" were chosen from
 set -eu
 cd "$(dirname "$0")/.."
@@ -83,7 +84,7 @@ case $#,${1-} in
         suffix=${2:+-$2}
         "$1"
         ;;
-    *,search | *,paper) "$@" ;;
+    *,search | *,best | *,paper) "$@" ;;
     [12],efficiency)
         seconds=${2:-3}
         efficiency
