@@ -320,6 +320,7 @@ static int tree_nodes(int lanes) { return 2 * lanes + 32; }
 void lanepool_layout(LanePool *p, Arena *a, int lanes, size_t reals) {
     p->lanes = lanes;
     p->cuts = NULL;
+    p->seconds = 0;
     p->stride = (reals + 15) / 16 * 16;
     p->base = arena_reals(a, p->stride * (size_t)lanes);
     p->free_list = arena_ints(a, (size_t)lanes);
@@ -480,6 +481,8 @@ void lanes_sum(LanePool *p, int lanes, LaneSumJob *job, void *ctx, real *total, 
     for (int i = 0; i < tree_nodes(lanes); i++) p->slot[i] = -1;
     SumRun run = {p, job, ctx, total, from, to, lanes, 0, lanes};
     if (p->cuts) run.first = p->cuts[ranks_me()], run.end = p->cuts[ranks_me() + 1];
+    const double start = clock_seconds();
     lanes_run_sharing(run.end - run.first, sum_lane, &run);
+    p->seconds += clock_seconds() - start;
     if (p->cuts) join_ranks(&run);
 }

@@ -101,7 +101,7 @@ static int *put(int *at, const int *from, size_t n) {
     return at + n;
 }
 
-void crew_batch(const Model *m, Call call, const Sample *samples) {
+void crew_batch(const Model *m, const Deal *d, Call call, const Sample *samples) {
     int *at = ints;
     for (int i = 0; i < call.B; i++) {
         const Sample *s = &samples[i];
@@ -115,6 +115,7 @@ void crew_batch(const Model *m, Call call, const Sample *samples) {
     call.ints = (size_t)(at - ints);
     ranks_tell(&call, sizeof call);
     ranks_tell(ints, call.ints * sizeof *ints);
+    ranks_tell(d->pace, (size_t)d->ranks * sizeof *d->pace);
 }
 
 double crew_echo(size_t bytes) {
@@ -173,9 +174,10 @@ void crew_answer(const Model *m, int max_batch, const Err *err) {
     ranks_send(0, err, sizeof *err);
 }
 
-void crew_take_batch(const Model *m, const Call *call, Sample *samples) {
+void crew_take_batch(const Model *m, Deal *d, const Call *call, Sample *samples) {
     const int *at = ints;
     ranks_tell(ints, call->ints * sizeof *ints);
+    ranks_tell(d->pace, (size_t)d->ranks * sizeof *d->pace);
     for (int i = 0; i < call->B; i++) {
         Sample s = {.label = at[0], .number = at[1], .length = {at[2], at[3]}};
         at += HEAD;
@@ -218,6 +220,13 @@ static void take_outcomes(const Deal *d, int B, int rank, const Outcome *out) {
 void crew_outcomes(const Deal *d, int B, const Outcome *out) {
     if (ranks_me() != 0) send_outcomes(d, B, out);
     for (int r = 1; r < d->ranks && ranks_me() == 0; r++) take_outcomes(d, B, r, out);
+}
+
+void crew_seconds(Deal *d, double seconds) {
+    d->seconds[ranks_me()] = seconds;
+    if (ranks_me() != 0) ranks_send(0, &seconds, sizeof seconds);
+    for (int r = 1; r < d->ranks && ranks_me() == 0; r++)
+        ranks_receive(r, &d->seconds[r], sizeof seconds);
 }
 
 void crew_moments(const Deal *d, int B, real *moments, size_t n) {

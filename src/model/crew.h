@@ -47,8 +47,8 @@ void crew_command(int argc, char **argv);
 bool crew_hire(const Model *m, int max_batch, int lanes, bool train, Err *err);
 void crew_release(void);
 void crew_weights(const Model *m, const real *w);
-/* The call's order, B, scale, smoothing and key. */
-void crew_batch(const Model *m, Call call, const Sample *samples);
+/* The call's order, B, scale, smoothing and key; and how fast ranks are (d->pace). */
+void crew_batch(const Model *m, const Deal *d, Call call, const Sample *samples);
 /* Seconds until so many bytes have been at rank 1 and back. */
 double crew_echo(size_t bytes);
 void crew_dismiss(void);
@@ -62,13 +62,15 @@ bool crew_offer(CrewModel *model, char **json, Err *err);
 void crew_answer(const Model *m, int max_batch, const Err *err);
 void crew_answer_echo(const Call *call);
 /* After a batch's order: into (max_batch) samples. */
-void crew_take_batch(const Model *m, const Call *call, Sample *samples);
+void crew_take_batch(const Model *m, Deal *d, const Call *call, Sample *samples);
 
 /* ---- all ---- */
 
 /* What became of samples comes to rank 0 (all but logits); and of the moments of a batch's samples,
  * n reals each, all ranks get all. */
 void crew_outcomes(const Deal *d, int B, const Outcome *out);
+/* How long each took for its part comes to rank 0, into d->seconds. */
+void crew_seconds(Deal *d, double seconds);
 void crew_moments(const Deal *d, int B, real *moments, size_t n);
 
 #endif

@@ -18,6 +18,9 @@ void deal_layout(Deal *d, Arena *a, int max_batch, int lanes, int ranks) {
     d->aside = arena_ints(a, L);
     d->load = arena_take(a, L, sizeof *d->load);
     d->cuts = arena_ints(a, (size_t)ranks + 1);
+    d->pace = arena_take(a, (size_t)ranks, sizeof *d->pace);
+    d->seconds = arena_take(a, (size_t)ranks, sizeof *d->seconds);
+    if (a->base) memset(d->pace, 0, (size_t)ranks * sizeof *d->pace);
 }
 
 /* Into `sorted`, 0..n-1 by falling x, the lower first on ties. */
@@ -107,22 +110,37 @@ static void spread_lanes(Deal *d, int B, int lanes) {
 /* How much is whole on both sides of a cut: the power of two in it. */
 static int wholeness(int cut) { return cut & -cut; }
 
-/* Between ranks where each has about as much to do; of cuts that are as good, to 1 % of that, where
- * the fewest sums have to be sent. */
+/* The pace of those of whom it is known; 1 if it is of none. */
+static double mean_pace(const Deal *d) {
+    double sum = 0;
+    int known = 0;
+    for (int r = 0; r < d->ranks; r++) sum += d->pace[r], known += d->pace[r] > 0;
+    return known ? sum / known : 1;
+}
+
+static double pace_of(const Deal *d, int rank, double mean) {
+    return d->pace[rank] > 0 ? d->pace[rank] : mean;
+}
+
+/* Between ranks where they are done at about the same time; of cuts that are as good, to 1 % of the
+ * mean rank's part, where the fewest sums have to be sent. */
 static void cut_lanes(Deal *d, int B, int lanes) {
-    double all = 0;
+    const double mean = mean_pace(d);
+    double all = 0, together = 0, target = 0;
     memset(d->load, 0, (size_t)lanes * sizeof *d->load);
     for (int i = 0; i < B; i++) {
         d->load[d->lane_of[i]] += d->work[i];
         all += d->work[i];
     }
+    for (int r = 0; r < d->ranks; r++) together += pace_of(d, r, mean);
     d->cuts[0] = 0;
     for (int r = 1; r < d->ranks; r++) {
-        const double share = all / d->ranks, slack = share / 100;
+        const double slack = all / d->ranks / 100;
         double before = 0, least = INFINITY;
+        target += all * (pace_of(d, r - 1, mean) / together);
         for (int cut = 1; cut <= lanes; cut++) {
             before += d->load[cut - 1];
-            const double off = fabs(before - r * share);
+            const double off = fabs(before - target);
             if (cut < d->cuts[r - 1]) continue;
             const bool both = off < slack && least < slack;
             if (both ? wholeness(cut) > wholeness(d->cuts[r]) : off < least)
@@ -156,4 +174,15 @@ int deal_lanes(Deal *d, int B) {
     if (d->ranks > 1) cut_lanes(d, B, lanes);
     list_lanes(d, B, lanes);
     return lanes;
+}
+
+/* A mean over the last few batches. Who had nothing to do gets something again. */
+void deal_learn(Deal *d, int B) {
+    const double share_of_new = 0.125;
+    for (int r = 0; r < d->ranks; r++) {
+        double work = 0, *pace = &d->pace[r];
+        for (int i = 0; i < B; i++) work += d->rank_of[i] == r ? d->work[i] : 0;
+        const double now = d->seconds[r] > 0 ? work / d->seconds[r] : 0;
+        *pace = now > 0 && *pace > 0 ? *pace + share_of_new * (now - *pace) : now;
+    }
 }

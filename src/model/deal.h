@@ -31,15 +31,19 @@ typedef struct Deal {
     int *cuts;              /* (ranks + 1) rank r has lanes cuts[r] to cuts[r+1] - 1 */
     int *leaf, *sorted, *aside; /* (lanes) scratch */
     double *load;
+    double *pace;    /* (ranks) work a second, as lately measured; 0: not known */
+    double *seconds; /* (ranks) that a rank took for its part of the batch; the caller's to say */
 } Deal;
 
 void deal_layout(Deal *d, Arena *a, int max_batch, int lanes, int ranks);
 
 /* longest_first alone, from work. */
 void deal_sort(Deal *d, int B);
-/* All of it; returns the number of lanes. Lanes are level, and so is what ranks have of them, as
- * far as whole samples can be, best where ranks are a power of two; they follow from work alone,
- * cuts from ranks too. */
+/* All of it; returns the number of lanes. Lanes are level, and ranks have as much of them as they
+ * are fast, as far as whole samples can be, best where ranks are a power of two; lanes follow from
+ * work alone, cuts from ranks and their pace too. */
 int deal_lanes(Deal *d, int B);
+/* After the batch: pace, from seconds. */
+void deal_learn(Deal *d, int B);
 
 #endif

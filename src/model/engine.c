@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention/layer.h"
+#include "core/log.h"
 #include "core/ranks.h"
 #include "model/crew.h"
 #include "model/normalize.h"
@@ -297,7 +298,9 @@ static void normalise_batch(Run *r, int B, double population) {
     s->population = population;
     s->dg = e->batch_grads + at->g;
     s->db = e->batch_grads + at->b;
+    const double start = clock_seconds();
     lanes_run_sharing(B, forward_sample, r);
+    e->pool.seconds += clock_seconds() - start;
     if (e->ranks > 1)
         crew_moments(&e->deal, B, e->moments,
                      2 * (size_t)e->m->conf.d * (size_t)e->m->task.per_example);
@@ -357,18 +360,27 @@ static void weigh_samples(Engine *e, const Sample *samples, int B) {
     }
 }
 
+/* What the others' samples gave, and how fast they were. */
+static void end_with_ranks(Engine *e, int B, const Outcome *out) {
+    crew_outcomes(&e->deal, B, out);
+    crew_seconds(&e->deal, e->pool.seconds);
+    if (leads(e)) deal_learn(&e->deal, B);
+}
+
 /* ---- entry points ---- */
 
 void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey key, real *grads,
                  const Outcome *out, AttnTrace *traces) {
     REQUIRE(e->train && B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
     REQUIRE(e->ranks == 1 || (!traces && !out->logits), "ranks send no logits and no traces");
-    if (leads(e)) crew_batch(e->m, (Call){CREW_STEP, B, scale, e->smoothing, key}, samples);
+    if (leads(e))
+        crew_batch(e->m, &e->deal, (Call){CREW_STEP, B, scale, e->smoothing, key}, samples);
     Run r = {.e = e, .samples = samples, .out = out, .traces = traces, .key = key, .scale = scale};
     r.smoothing = e->smoothing;
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, true};
     weigh_samples(e, samples, B);
     r.lanes = deal_lanes(&e->deal, B);
+    e->pool.seconds = 0;
     const size_t total = e->m->params.total;
     real *sums = e->batch_grads ? e->batch_grads : grads;
     if (e->batch_grads) memset(sums, 0, total * sizeof *sums);
@@ -376,7 +388,7 @@ void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey k
         step_coupled(&r, B, sums);
     else
         lanes_sum(&e->pool, r.lanes, train_lane, &r, sums, e->fold.from, total);
-    if (e->ranks > 1) crew_outcomes(&e->deal, B, out);
+    if (e->ranks > 1) end_with_ranks(e, B, out);
     if (e->batch_grads && (e->ranks == 1 || leads(e))) add_batch(e, grads);
 }
 
@@ -402,7 +414,8 @@ void engine_evaluate(Engine *e, const Sample *samples, int B, const Outcome *out
     REQUIRE(B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
     Run r = evaluation(e, samples, out, traces);
     r.ranks = traces || out->logits ? 1 : e->ranks;
-    if (r.ranks > 1 && leads(e)) crew_batch(e->m, (Call){.order = CREW_EVALUATE, .B = B}, samples);
+    if (r.ranks > 1 && leads(e))
+        crew_batch(e->m, &e->deal, (Call){.order = CREW_EVALUATE, .B = B}, samples);
     weigh_samples(e, samples, B);
     deal_sort(&e->deal, B);
     for (int i = 0; i < B; i++) e->deal.rank_of[e->deal.longest_first[i]] = i % r.ranks;

@@ -54,7 +54,7 @@ static void be_released(Helper *h) {
 
 static void work_on_batch(Helper *h, const Call *call) {
     Engine *e = &h->e;
-    crew_take_batch(&h->m, call, h->samples);
+    crew_take_batch(&h->m, &e->deal, call, h->samples);
     if (call->order == CREW_EVALUATE) {
         engine_evaluate(e, h->samples, call->B, &h->out, NULL);
         return;

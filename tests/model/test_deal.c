@@ -136,12 +136,79 @@ static void texts_are_cut_where_the_tree_is(void **state) {
     assert_true(whole > DRAWS / 2);
 }
 
+/* ---- ranks of another pace ---- */
+
+/* So many batches, of ranks that do `speed` work a second. */
+static void learn(Trial *t, int B, const double *speed, int batches) {
+    for (int i = 0; i < batches; i++) {
+        for (int r = 0; r < t->d.ranks; r++) t->d.seconds[r] = of_rank(&t->d, B, r) / speed[r];
+        deal_learn(&t->d, B);
+        deal_lanes(&t->d, B);
+    }
+}
+
+static void faster_ranks_get_more(void **state) {
+    (void)state;
+    static const double speed[3] = {10, 30, 20};
+    Trial t;
+    deal(&t, same, 0, 60, 3);
+    for (int r = 0; r < 3; r++) assert_true(fabs(of_rank(&t.d, 60, r) - 20) <= 1.01);
+    learn(&t, 60, speed, 1);
+    for (int r = 0; r < 3; r++)
+        assert_true(fabs(of_rank(&t.d, 60, r) - speed[r]) <= 1.01); /* lanes of two */
+    arena_close(&t.a);
+}
+
+static void paces_move_slowly(void **state) {
+    (void)state;
+    static const double before[2] = {10, 10}, after[2] = {10, 2};
+    Trial t;
+    deal(&t, same, 0, 64, 2);
+    learn(&t, 64, before, 1);
+    assert_true(t.d.pace[0] == 10 && t.d.pace[1] == 10);
+    learn(&t, 64, after, 1);
+    assert_true(t.d.pace[0] == 10 && fabs(t.d.pace[1] - 9) < 1e-12);
+    learn(&t, 64, after, 40);
+    assert_true(fabs(t.d.pace[1] - 2) < 0.1);
+    arena_close(&t.a);
+}
+
+/* A lane cannot be shared: the slow rank has none, until its pace is forgotten. */
+static void a_rank_without_work_gets_some_again(void **state) {
+    (void)state;
+    static const double speed[2] = {100, 1};
+    Trial t;
+    deal(&t, same, 0, 4, 2);
+    learn(&t, 4, speed, 1);
+    assert_true(of_rank(&t.d, 4, 1) == 0);
+    learn(&t, 4, speed, 1);
+    assert_true(t.d.pace[1] == 0 && of_rank(&t.d, 4, 1) == 2);
+    arena_close(&t.a);
+}
+
+static void lanes_do_not_depend_on_pace(void **state) {
+    (void)state;
+    static const double speed[3] = {10, 30, 20};
+    for (int draw = 0; draw < DRAWS; draw++) {
+        Trial one, many;
+        deal(&one, ragged, draw, 25, 1);
+        deal(&many, ragged, draw, 25, 3);
+        learn(&many, 25, speed, 2);
+        for (int i = 0; i < 25; i++) assert_int_equal(one.d.order[i], many.d.order[i]);
+        arena_close(&one.a), arena_close(&many.a);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_once),
         cmocka_unit_test(lanes_do_not_depend_on_ranks),
         cmocka_unit_test(ranks_are_level),
         cmocka_unit_test(texts_are_cut_where_the_tree_is),
+        cmocka_unit_test(faster_ranks_get_more),
+        cmocka_unit_test(paces_move_slowly),
+        cmocka_unit_test(a_rank_without_work_gets_some_again),
+        cmocka_unit_test(lanes_do_not_depend_on_pace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
