@@ -60,6 +60,22 @@ text 2 8000 $words train.seed=2
 END
 }
 
+# The same for 20 minutes, with one part taken out; those with all parts are image thin and text batch above.
+of_parts() {
+    cat <<END
+image without-rope 4000 $thin model.positions=learned
+image without-batch-norm 4000 $thin model.norm=layer
+image without-convolution 4000 $thin model.conv=0 model.conv_residual=false
+image without-residual 4000 $thin model.conv_residual=false
+image without-smooth 4000 $thin model.tok_init=normal
+image without-augment 4000 $thin data.augment=false
+text without-rope 3100 $words model.positions=learned
+text without-batch-norm 3100 $words model.norm=layer
+text without-convolution 3100 $words model.conv=0 model.conv_residual=false
+text without-residual 3100 $words model.conv_residual=false
+END
+}
+
 # The papers' model as it is shipped, with nothing of rope, convolution, pretraining, augmentation or averages: 25, 60,
 # 100 and 10 epochs; exact attention on Text for 10, single assignment on Image for 50.
 of_papers() {
@@ -94,6 +110,12 @@ best() { # best [TASK...]
     dir=runs/best
     test=()
     recipes of_best "$@"
+}
+
+parts() { # parts [TASK...]
+    dir=runs/best-parts
+    test=(--no-test)
+    recipes of_parts "$@"
 }
 
 paper() { # paper [TASK...]
