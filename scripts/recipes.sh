@@ -11,10 +11,10 @@ recipe() { # recipe RUN TASK UPDATES KEY=VALUE...
         masked=${1#masked=}
         shift
         cast_train "configs/$task.json" "$@" train.objective=masked train.steps="$masked" train.label_smoothing=0 \
-            train.eval_every=$((masked / 4)) --no-test --out "$run-masked"
+            train.eval_every=$(((masked + 3) / 4)) --no-test --out "$run-masked"
         set -- "$@" train.init="$run-masked/last.safetensors"
     fi
-    cast_train "configs/$task.json" "$@" train.steps="$updates" train.eval_every=$((updates / 8)) "${test[@]}" --out "$run"
+    cast_train "configs/$task.json" "$@" train.steps="$updates" train.eval_every=$(((updates + 7) / 8)) "${test[@]}" --out "$run"
 }
 
 # A run that ends badly does not hold up the others; one that is stopped stops them.

@@ -52,7 +52,8 @@ typedef struct LanePool {
     int *free_list, nfree; /* buffers that no lane holds */
     int *home;             /* per buffer: the thread that touched it first, -1: none did yet */
     int *slot;             /* per node of the tree: its buffer, -1 until it is done */
-    double seconds;        /* that jobs of lanes_sum took so far, without sums of other ranks */
+    double seconds;        /* that the last lanes_sum took, without other ranks' sums */
+    double sum_seconds;    /* the least that one of these took, a real; 0: there was none yet */
 } LanePool;
 void lanepool_layout(LanePool *p, Arena *a, int lanes, size_t reals);
 

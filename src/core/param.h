@@ -13,8 +13,8 @@ enum {
 
 /* INIT_HYPERPLANES: normals of unit variance, 0 in the last column. INIT_ORTHOGONAL: of (...,m,e)
  * each (m,e) by itself: blocks of e orthogonal directions, the last one cut, each row as long as a
- * vector of e normals is (Yu et al. 2016, arXiv:1610.09072). INIT_SMOOTH: of (n,e) rows i and j are
- * as alike as exp(-((i - j) value / n)^2 / 2), the mean of their products, with unit variance: each
+ * vector of e normals is (Yu et al. 2016, arXiv:1610.09072). INIT_SMOOTH: rows of
+ * (n,e) have unit variance, and i and j a correlation of exp(-((i - j) value / n)^2 / 2): each
  * column is a cosine over i of its own frequency and phase (Rahimi & Recht 2007). */
 typedef enum InitKind {
     INIT_CONST,
@@ -29,7 +29,7 @@ typedef enum InitKind {
 typedef struct Init {
     InitKind kind;
     double value; /* CONST: the value; NORMAL: the standard deviation; UNIFORM: up to +-value;
-                     SMOOTH: lengths over which rows are alike, in all rows */
+                     SMOOTH: how many correlation lengths all rows span */
 } Init;
 
 enum { PARAM_MAX_DIMS = 4 };

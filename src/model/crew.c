@@ -113,9 +113,10 @@ void crew_batch(const Model *m, const Deal *d, Call call, const Sample *samples)
         }
     }
     call.ints = (size_t)(at - ints);
+    call.sum_seconds = d->sum_seconds;
     ranks_tell(&call, sizeof call);
     ranks_tell(ints, call.ints * sizeof *ints);
-    ranks_tell(d->pace, (size_t)d->ranks * sizeof *d->pace);
+    if (call.order == CREW_STEP) ranks_tell(d->pace, (size_t)d->ranks * sizeof *d->pace);
 }
 
 double crew_echo(size_t bytes) {
@@ -177,7 +178,8 @@ void crew_answer(const Model *m, int max_batch, const Err *err) {
 void crew_take_batch(const Model *m, Deal *d, const Call *call, Sample *samples) {
     const int *at = ints;
     ranks_tell(ints, call->ints * sizeof *ints);
-    ranks_tell(d->pace, (size_t)d->ranks * sizeof *d->pace);
+    d->sum_seconds = call->sum_seconds;
+    if (call->order == CREW_STEP) ranks_tell(d->pace, (size_t)d->ranks * sizeof *d->pace);
     for (int i = 0; i < call->B; i++) {
         Sample s = {.label = at[0], .number = at[1], .length = {at[2], at[3]}};
         at += HEAD;

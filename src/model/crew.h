@@ -25,6 +25,7 @@ typedef struct Call {
     double scale, smoothing; /* as of engine_step */
     RngKey key;
     size_t ints; /* of the samples that follow; the bytes of an echo */
+    double sum_seconds;
 } Call;
 
 /* An engine's model, and what ranks have to have in common for its bits. */
@@ -47,7 +48,8 @@ void crew_command(int argc, char **argv);
 bool crew_hire(const Model *m, int max_batch, int lanes, bool train, Err *err);
 void crew_release(void);
 void crew_weights(const Model *m, const real *w);
-/* The call's order, B, scale, smoothing and key; and how fast ranks are (d->pace). */
+/* The call's order, B, scale, smoothing and key; before a step too how fast ranks are, as d has it.
+ */
 void crew_batch(const Model *m, const Deal *d, Call call, const Sample *samples);
 /* Seconds until so many bytes have been at rank 1 and back. */
 double crew_echo(size_t bytes);
@@ -61,7 +63,7 @@ Call crew_call(void);
 bool crew_offer(CrewModel *model, char **json, Err *err);
 void crew_answer(const Model *m, int max_batch, const Err *err);
 void crew_answer_echo(const Call *call);
-/* After a batch's order: into (max_batch) samples. */
+/* After a batch's order: into (max_batch) samples, and before a step how fast ranks are, into d. */
 void crew_take_batch(const Model *m, Deal *d, const Call *call, Sample *samples);
 
 /* ---- all ---- */

@@ -5,8 +5,7 @@
 
 void deal_layout(Deal *d, Arena *a, int max_batch, int lanes, int ranks) {
     const size_t B = (size_t)max_batch, L = (size_t)lanes;
-    d->lanes = lanes;
-    d->ranks = ranks;
+    *d = (Deal){.lanes = lanes, .ranks = ranks};
     d->work = arena_take(a, B, sizeof *d->work);
     d->longest_first = arena_ints(a, B);
     d->order = arena_ints(a, B);
@@ -20,7 +19,6 @@ void deal_layout(Deal *d, Arena *a, int max_batch, int lanes, int ranks) {
     d->cuts = arena_ints(a, (size_t)ranks + 1);
     d->pace = arena_take(a, (size_t)ranks, sizeof *d->pace);
     d->seconds = arena_take(a, (size_t)ranks, sizeof *d->seconds);
-    if (a->base) memset(d->pace, 0, (size_t)ranks * sizeof *d->pace);
 }
 
 /* Into `sorted`, 0..n-1 by falling x, the lower first on ties. */
@@ -107,8 +105,10 @@ static void spread_lanes(Deal *d, int B, int lanes) {
     for (int i = 0; i < B; i++) d->lane_of[i] = d->leaf[d->lane_of[i]];
 }
 
-/* How much is whole on both sides of a cut: the power of two in it. */
-static int wholeness(int cut) { return cut & -cut; }
+/* How many sums the lanes from a cut on come to: one where they are a side of the tree. */
+static int sums_from(int cut, int lanes) {
+    return cut < lanes ? __builtin_popcount((unsigned)(2 * whole_side(lanes) - cut)) : 0;
+}
 
 /* The pace of those of whom it is known; 1 if it is of none. */
 static double mean_pace(const Deal *d) {
@@ -122,8 +122,26 @@ static double pace_of(const Deal *d, int rank, double mean) {
     return d->pace[rank] > 0 ? d->pace[rank] : mean;
 }
 
-/* Between ranks where they are done at about the same time; of cuts that are as good, to 1 % of the
- * mean rank's part, where the fewest sums have to be sent. */
+/* Seconds that a sum takes; before they are known 1 % of the mean rank's. */
+static double seconds_of_sum(const Deal *d, double mean_rank) {
+    return d->pace[0] > 0 && d->sum_seconds > 0 ? d->sum_seconds : mean_rank / 100;
+}
+
+/* Where rank r begins: so that both sides of the cut are done at about the same time, where
+ * `target` of the work is before it, and that few sums have to be sent. */
+static int best_cut(const Deal *d, int r, int lanes, double target, double sum_seconds) {
+    const double mean = mean_pace(d), left = pace_of(d, r - 1, mean), right = pace_of(d, r, mean);
+    double before = 0, least = INFINITY;
+    int best = 0;
+    for (int cut = 1; cut <= lanes; cut++) {
+        before += d->load[cut - 1];
+        const double late = before > target ? (before - target) / left : (target - before) / right,
+                     cost = late + sum_seconds * sums_from(cut, lanes);
+        if (cut >= d->cuts[r - 1] && cost < least) best = cut, least = cost;
+    }
+    return best;
+}
+
 static void cut_lanes(Deal *d, int B, int lanes) {
     const double mean = mean_pace(d);
     double all = 0, together = 0, target = 0;
@@ -135,17 +153,8 @@ static void cut_lanes(Deal *d, int B, int lanes) {
     for (int r = 0; r < d->ranks; r++) together += pace_of(d, r, mean);
     d->cuts[0] = 0;
     for (int r = 1; r < d->ranks; r++) {
-        const double slack = all / d->ranks / 100;
-        double before = 0, least = INFINITY;
         target += all * (pace_of(d, r - 1, mean) / together);
-        for (int cut = 1; cut <= lanes; cut++) {
-            before += d->load[cut - 1];
-            const double off = fabs(before - target);
-            if (cut < d->cuts[r - 1]) continue;
-            const bool both = off < slack && least < slack;
-            if (both ? wholeness(cut) > wholeness(d->cuts[r]) : off < least)
-                d->cuts[r] = cut, least = off;
-        }
+        d->cuts[r] = best_cut(d, r, lanes, target, seconds_of_sum(d, all / together));
     }
     d->cuts[d->ranks] = lanes;
     for (int i = 0; i < B; i++)
@@ -176,13 +185,19 @@ int deal_lanes(Deal *d, int B) {
     return lanes;
 }
 
-/* A mean over the last few batches. Who had nothing to do gets something again. */
+/* Means over the last few batches. Who has nothing to do comes slowly nearer to the others, until
+ * it is tried again. */
 void deal_learn(Deal *d, int B) {
-    const double share_of_new = 0.125;
-    for (int r = 0; r < d->ranks; r++) {
+    enum { BATCHES = 8, IDLE = 64 };
+    const double mean = mean_pace(d);
+    for (int r = 0; r < d->ranks && d->learns; r++) {
         double work = 0, *pace = &d->pace[r];
         for (int i = 0; i < B; i++) work += d->rank_of[i] == r ? d->work[i] : 0;
-        const double now = d->seconds[r] > 0 ? work / d->seconds[r] : 0;
-        *pace = now > 0 && *pace > 0 ? *pace + share_of_new * (now - *pace) : now;
+        const double now = work > 0 && d->seconds[r] > 0 ? work / d->seconds[r] : 0;
+        if (*pace == 0)
+            *pace = now;
+        else
+            *pace += now > 0 ? (now - *pace) / BATCHES : (mean - *pace) / IDLE;
     }
+    d->learns = true;
 }

@@ -33,6 +33,8 @@ typedef struct Deal {
     double *load;
     double *pace;    /* (ranks) work a second, as lately measured; 0: not known */
     double *seconds; /* (ranks) that a rank took for its part of the batch; the caller's to say */
+    double sum_seconds; /* that another rank's sum takes, to come and be added; the same */
+    bool learns; /* false: not from the batch at hand, as from the first, whose memory is new */
 } Deal;
 
 void deal_layout(Deal *d, Arena *a, int max_batch, int lanes, int ranks);

@@ -215,6 +215,11 @@ static void train_lane(void *ctx, int lane, int thread, real *dw) {
     FOR_LANE(i, r->e, lane) whole_sample(r, r->e->deal.order[i], &r->e->workers[thread], dw);
 }
 
+static void sum_lanes(Run *r, LaneSumJob *job, real *sums, size_t from, size_t to) {
+    lanes_sum(&r->e->pool, r->lanes, job, r, sums, from, to);
+    r->e->seconds += r->e->pool.seconds;
+}
+
 /* Where nothing is summed a sample is a lane, the longest first, so that threads end closer
  * together. Ranks take them in turn. */
 static void evaluate_sample(void *ctx, int lane, int thread) {
@@ -300,7 +305,7 @@ static void normalise_batch(Run *r, int B, double population) {
     s->db = e->batch_grads + at->b;
     const double start = clock_seconds();
     lanes_run_sharing(B, forward_sample, r);
-    e->pool.seconds += clock_seconds() - start;
+    e->seconds += clock_seconds() - start;
     if (e->ranks > 1)
         crew_moments(&e->deal, B, e->moments,
                      2 * (size_t)e->m->conf.d * (size_t)e->m->task.per_example);
@@ -332,11 +337,10 @@ static void step_coupled(Run *r, int B, real *sums) {
     }
     const int last = m->nsegments - 1;
     for (r->segment = 0; r->segment < last; r->segment++) normalise_batch(r, B, population);
-    lanes_sum(&e->pool, r->lanes, turn_lane, r, sums, m->segment_at[last], m->segment_at[last + 1]);
+    sum_lanes(r, turn_lane, sums, m->segment_at[last], m->segment_at[last + 1]);
     tell_norm(e, last, sums);
     for (r->segment = last - 1; r->segment >= 0; r->segment--) {
-        lanes_sum(&e->pool, r->lanes, backward_lane, r, sums,
-                  r->segment ? m->segment_at[r->segment] : e->fold.from,
+        sum_lanes(r, backward_lane, sums, r->segment ? m->segment_at[r->segment] : e->fold.from,
                   m->segment_at[r->segment + 1]);
         tell_norm(e, r->segment, sums);
     }
@@ -363,8 +367,10 @@ static void weigh_samples(Engine *e, const Sample *samples, int B) {
 /* What the others' samples gave, and how fast they were. */
 static void end_with_ranks(Engine *e, int B, const Outcome *out) {
     crew_outcomes(&e->deal, B, out);
-    crew_seconds(&e->deal, e->pool.seconds);
-    if (leads(e)) deal_learn(&e->deal, B);
+    crew_seconds(&e->deal, e->seconds);
+    if (!leads(e)) return;
+    deal_learn(&e->deal, B);
+    e->deal.sum_seconds = e->pool.sum_seconds * (double)(e->m->params.total - e->fold.from);
 }
 
 /* ---- entry points ---- */
@@ -380,14 +386,14 @@ void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey k
     r.pass = (Pass){e->m, e->w, e->wt, e->stats, &e->fold, true};
     weigh_samples(e, samples, B);
     r.lanes = deal_lanes(&e->deal, B);
-    e->pool.seconds = 0;
+    e->seconds = 0;
     const size_t total = e->m->params.total;
     real *sums = e->batch_grads ? e->batch_grads : grads;
     if (e->batch_grads) memset(sums, 0, total * sizeof *sums);
     if (e->coupled)
         step_coupled(&r, B, sums);
     else
-        lanes_sum(&e->pool, r.lanes, train_lane, &r, sums, e->fold.from, total);
+        sum_lanes(&r, train_lane, sums, e->fold.from, total);
     if (e->ranks > 1) end_with_ranks(e, B, out);
     if (e->batch_grads && (e->ranks == 1 || leads(e))) add_batch(e, grads);
 }

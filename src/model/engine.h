@@ -42,6 +42,7 @@ typedef struct Engine {
     Fold fold;
     real *batch_grads; /* (total) the sums of a batch, where they are not yet the gradients */
     Deal deal;
+    double seconds; /* of the step at hand, in lanes, without waiting for other ranks */
     /* batch norm */
     Doc *docs; /* (max_batch * per_example) */
     Arena docs_memory;

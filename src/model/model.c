@@ -216,7 +216,7 @@ static void add_block(Model *m, int index) {
 
 static void add_embedding(Model *m) {
     const int D = m->conf.d_emb;
-    /* An eighth of the levels of grey are about as alike as neighbours. */
+    /* Levels of grey that are an eighth of all apart have a correlation of exp(-1/2). */
     const Init drawn = {INIT_NORMAL, 1}, smooth = {INIT_SMOOTH, 8};
     const ParamSpec tok = {"tok.weight",
                            2,
