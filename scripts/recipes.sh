@@ -60,15 +60,17 @@ text 2 6000 $words train.seed=2
 END
 }
 
-# The same for 20 minutes, with one part taken out; those with all parts are image thin and text batch above.
+# The same for 20 minutes, with all parts and with one taken out.
 of_parts() {
     cat <<END
+image all 4000 $thin
 image without-rope 4000 $thin model.positions=learned
 image without-batch-norm 4000 $thin model.norm=layer
 image without-convolution 4000 $thin model.conv=0 model.conv_residual=false
 image without-residual 4000 $thin model.conv_residual=false
 image without-smooth 4000 $thin model.tok_init=normal
 image without-augment 4000 $thin data.augment=false
+text all 3100 $words
 text without-rope 3100 $words model.positions=learned
 text without-batch-norm 3100 $words model.norm=layer
 text without-convolution 3100 $words model.conv=0 model.conv_residual=false

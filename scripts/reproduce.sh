@@ -20,7 +20,7 @@
 #                                    SHARE: of the updates and examples [1], in a directory of its own
 #   reproduce.sh paper [TASK...]     the papers' model, for 10 to 100 epochs: hours a run
 #   reproduce.sh best [TASK...]      the best recipes found, two seeds: hours a run
-#   reproduce.sh parts [TASK...]     these with one part taken out at a time, 20 minutes a run
+#   reproduce.sh parts [TASK...]     these, and with one part taken out at a time, 20 minutes a run
 #   reproduce.sh search [TASK...]    the runs of 20 minutes that the recipes of "best" were chosen from
 set -eu
 cd "$(dirname "$0")/.."

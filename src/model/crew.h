@@ -24,8 +24,8 @@ typedef struct Call {
     int B;
     double scale, smoothing; /* as of engine_step */
     RngKey key;
-    size_t ints; /* of the samples that follow; the bytes of an echo */
-    double sum_seconds;
+    size_t ints;        /* of the samples that follow; the bytes of an echo */
+    double sum_seconds; /* as of Deal */
 } Call;
 
 /* An engine's model, and what ranks have to have in common for its bits. */

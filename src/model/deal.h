@@ -33,7 +33,7 @@ typedef struct Deal {
     double *load;
     double *pace;    /* (ranks) work a second, as lately measured; 0: not known */
     double *seconds; /* (ranks) that a rank took for its part of the batch; the caller's to say */
-    double sum_seconds; /* that another rank's sum takes, to come and be added; the same */
+    double sum_seconds; /* that a sum of another rank takes to come and be added; the caller's */
     bool learns; /* false: not from the batch at hand, as from the first, whose memory is new */
 } Deal;
 
