@@ -17,6 +17,9 @@ static const struct {
     {'P', "pretrained (train.init)"},
     {'L', "more than 10 % more parameters than the shipped config"},
     {'G', "generated, with the benchmark's parameters"},
+    {'M',
+     "more in the model than the papers' have (a convolution, rotary positions, a smooth first "
+     "embedding), or averaged weights"},
 };
 
 static const struct {
@@ -65,6 +68,12 @@ static bool is_set(const Group *g, const char *key, const char *off) {
     return value && strcmp(value, off) != 0;
 }
 
+static bool has_parts(const Group *g) {
+    const char *positions = group_value(g, "model.positions");
+    return (positions && !strcmp(positions, "rope")) || is_set(g, "model.conv", "0") ||
+           is_set(g, "model.tok_init", "normal") || is_set(g, "train.ema", "0");
+}
+
 unsigned marks_of(const Group *g, const Result *r) {
     const Task *t = task_find(g->task);
     if (!t || !t->official[SPLIT_TEST]) return 0;
@@ -73,6 +82,7 @@ unsigned marks_of(const Group *g, const Result *r) {
     if (is_set(g, "data.augment", "false")) m |= MARK_AUGMENTED;
     if (is_set(g, "train.init", "")) m |= MARK_PRETRAINED;
     if (r->parameters > 1.1 * marks_shipped(g->task)) m |= MARK_LARGER;
+    if (has_parts(g)) m |= MARK_PARTS;
     return m;
 }
 
@@ -97,9 +107,9 @@ char *marks_explain(unsigned m) {
         separator = ". ";
     }
     marks_letters(left_out, m & MARK_LEFT_OUT);
-    if (*left_out) fprintf(f, ". Left out of the means: %s", left_out);
-    marks_letters(apart, m & MARK_RECIPE);
-    if (*apart) fprintf(f, "; in rows of their own, \"with extras\": %s", apart);
+    if (*left_out) fprintf(f, "%sLeft out of the means: %s", separator, left_out);
+    marks_letters(apart, m & MARK_EXTRAS);
+    if (*apart) fprintf(f, "%sIn rows of their own, \"with extras\": %s", separator, apart);
     if (m) fputc('.', f);
     fclose(f);
     return text;

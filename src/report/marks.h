@@ -1,5 +1,5 @@
-/* What of a result is not the benchmark's: marked in the tables that have the papers' figures, and
- * left out of their means. */
+/* What of a result is not the benchmark's or not the papers' model's: marked in the tables that
+ * have the papers' figures, and what is not the benchmark's left out of their means. */
 #ifndef REPORT_MARKS_H
 #define REPORT_MARKS_H
 
@@ -12,9 +12,11 @@ enum {
     MARK_PRETRAINED = 4, /* train.init */
     MARK_LARGER = 8,     /* more than 10 % more parameters than the shipped config of the task */
     MARK_GENERATED = 16, /* with the benchmark's parameters: it counts, and is said */
-    MARK_LETTERS = 5,
+    MARK_PARTS = 32, /* a model with parts that the papers' have not: it counts, in its own row */
+    MARK_LETTERS = 6,
     MARK_RECIPE = MARK_AUGMENTED | MARK_PRETRAINED | MARK_LARGER,
-    MARK_LEFT_OUT = MARK_DATA | MARK_RECIPE
+    MARK_LEFT_OUT = MARK_DATA | MARK_RECIPE,
+    MARK_EXTRAS = MARK_RECIPE | MARK_PARTS /* in rows of their own */
 };
 
 /* `r`: of the group, with its parameters. What a run's env.json does not tell of its data (written

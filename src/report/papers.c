@@ -104,12 +104,12 @@ static void add_paper(Table *t, const Paper *p) {
 
 /* ---- ours ---- */
 
-/* "cast topk": what our rows are of. What its training adds to the benchmark's stands apart, so
- * that it hides no result that is the benchmark's. To be freed. */
+/* "cast topk": what our rows are of. What a recipe adds to the benchmark's or to the papers' model
+ * stands apart, so that it hides no result that is theirs. To be freed. */
 static char *model_name(const Group *g, unsigned marks) {
     const char *rule = group_value(g, "model.attention.mechanism");
     return text_format("%s%s%s%s", g->type ? g->type : "?", rule ? " " : "", rule ? rule : "",
-                       marks & MARK_RECIPE ? ", with extras" : "");
+                       marks & MARK_EXTRAS ? ", with extras" : "");
 }
 
 /* Of a task, the config that is best in validation among those that were tested, on the benchmark's
@@ -126,6 +126,7 @@ typedef struct OurTask {
 
 typedef struct Ours {
     char *name;
+    bool extras;
     OurTask task[PAPER_TASKS];
 } Ours;
 
@@ -138,7 +139,7 @@ static Ours *ours_of(Ours **rows, int *n, const Group *g, unsigned marks) {
         }
     *rows = mem_grow(*rows, (size_t)*n + 1, sizeof **rows);
     Ours *o = &(*rows)[(*n)++];
-    *o = (Ours){.name = name};
+    *o = (Ours){.name = name, .extras = (marks & MARK_EXTRAS) != 0};
     for (int i = 0; i < PAPER_TASKS; i++) o->task[i].best = o->task[i].last = spread_of(NULL, 0);
     return o;
 }
@@ -257,8 +258,10 @@ void papers_table(Table *t, const Groups *g) {
     table_column(t, "source", "source", COLUMN_TEXT, 0)->spare = 1;
     for (int i = 0; papers[i].model; i++) add_paper(t, &papers[i]);
     for (int i = 0; i < g->n; i++) add_group(&rows, &n, &g->group[i]);
+    for (int extras = 0; extras < 2; extras++)
+        for (int i = 0; i < n; i++)
+            if (rows[i].extras == extras) add_both(t, &rows[i]);
     for (int i = 0; i < n; i++) {
-        add_both(t, &rows[i]);
         for (int j = 0; j < PAPER_TASKS; j++) {
             chosen |= rows[i].task[j].configs > 1;
             marks |= rows[i].task[j].marks;

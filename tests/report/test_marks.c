@@ -78,6 +78,13 @@ static void test_recipe(void **state) {
     assert_int_equal(marks_with("image", "null", "train.init", "runs/a", r), MARK_PRETRAINED);
     assert_int_equal(marks_with("image", "null", "train.init", "", r), 0);
     assert_int_equal(marks_with("image", "null", NULL, NULL, larger), MARK_LARGER);
+    assert_int_equal(marks_with("image", "null", "model.positions", "rope", r), MARK_PARTS);
+    assert_int_equal(marks_with("image", "null", "model.positions", "sinusoidal", r), 0);
+    assert_int_equal(marks_with("image", "null", "model.conv", "31", r), MARK_PARTS);
+    assert_int_equal(marks_with("image", "null", "model.conv", "0", r), 0);
+    assert_int_equal(marks_with("image", "null", "model.tok_init", "smooth", r), MARK_PARTS);
+    assert_int_equal(marks_with("image", "null", "train.ema", "0.999", r), MARK_PARTS);
+    assert_int_equal(marks_with("image", "null", "train.ema", "0", r), 0);
     assert_int_equal(marks_with("custom", "null", "data.augment", "true", larger), 0);
 }
 
@@ -109,6 +116,10 @@ static void test_rows(void **state) {
     Err err;
     scratch_mkdir("marks");
     make_run("marks/listops", RUN("listops", ""), DONE(0.25, 2000));
+    make_run("marks/parts",
+             "{\"task\": \"listops\", \"model\": {\"d\": 16, \"d_emb\": 16, \"conv\": 5, "
+             "\"attention\": {\"type\": \"full\"}}, \"train\": {\"steps\": 10, \"batch\": 2}}",
+             DONE(0.75, 2000));
     make_run("marks/text", RUN("text", ""), DONE(0.5, 25000));
     make_run("marks/retrieval", RUN("retrieval", ""), DONE(0.5, 17437));
     make_run("marks/image", RUN("image", ""), DONE(0.25, 10000));
@@ -128,6 +139,8 @@ static void test_rows(void **state) {
     assert_string_equal(cell(&t, extras, "model")->text, "ours: full, with extras");
     assert_string_equal(cell(&t, extras, "image")->mark, "A");
     assert_string_equal(cell(&t, extras + 1, "image")->mark, "A");
+    assert_string_equal(cell(&t, extras, "listops")->mark, "M");
+    assert_true(cell(&t, extras, "image")->apart && !cell(&t, extras, "listops")->apart);
     assert_true(isnan(cell(&t, extras, "mean_of_5")->mean));
     assert_non_null(strstr(t.notes[2], "A: augmented"));
     table_free(&t);
@@ -173,12 +186,16 @@ static void test_means(void **state) {
 static void test_words(void **state) {
     (void)state;
     char letters[CELL_MARK];
-    marks_letters(letters, MARK_DATA | MARK_RECIPE | MARK_GENERATED);
-    assert_string_equal(letters, "DAPLG");
+    marks_letters(letters, MARK_DATA | MARK_EXTRAS | MARK_GENERATED);
+    assert_string_equal(letters, "DAPLGM");
     char *text = marks_explain(MARK_GENERATED | MARK_PRETRAINED);
     assert_string_equal(text, "P: pretrained (train.init). G: generated, with the benchmark's "
-                              "parameters. Left out of the means: P; in rows of their "
+                              "parameters. Left out of the means: P. In rows of their "
                               "own, \"with extras\": P.");
+    mem_free(text);
+    text = marks_explain(MARK_PARTS);
+    assert_null(strstr(text, "Left out"));
+    assert_non_null(strstr(text, "averaged weights. In rows of their own, \"with extras\": M."));
     mem_free(text);
 }
 
