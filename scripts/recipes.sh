@@ -3,10 +3,15 @@
 # that the same command goes on.
 
 # A run of so many updates, in eight parts with a validation each. With masked=N in front of its keys it begins with the
-# weights of N updates of masked training, of the same keys.
+# weights of N updates of masked training, of the same keys. One that is finished is left alone: cast_train would test it
+# again, for minutes.
 recipe() { # recipe RUN TASK UPDATES KEY=VALUE...
     local run=$dir/$1 task=$2 updates=$3 masked
     shift 3
+    if finished "$run"; then
+        echo "$run: finished"
+        return
+    fi
     if [[ ${1-} == masked=* ]]; then
         masked=${1#masked=}
         shift
@@ -15,6 +20,10 @@ recipe() { # recipe RUN TASK UPDATES KEY=VALUE...
         set -- "$@" train.init="$run-masked/last.safetensors"
     fi
     cast_train "configs/$task.json" "$@" train.steps="$updates" train.eval_every=$(((updates + 7) / 8)) "${test[@]}" --out "$run"
+}
+
+finished() { # finished RUN: trained and tested
+    [[ -e $1/config.json && $(./cast_report "$1" --format csv --columns finished) == *$'\n1,1'* ]]
 }
 
 # A run that ends badly does not hold up the others; one that is stopped stops them.

@@ -1,0 +1,52 @@
+#!/bin/bash
+# scripts/reproduce.sh with recipes: what it makes, what it leaves alone, and what stops it.
+set -u
+. tests/training.sh
+make_data "$tmp/data" listops 60 9 11 60
+root=$tmp/root
+mkdir -p "$root/configs"
+cp -r scripts "$root"
+for program in "$bin"/cast_*; do ln -s "$program" "$root"; done
+cat >"$root/configs/listops.json" <<END
+{ "task": "listops", "data": { "dir": "$tmp/data" },
+  "model": { "depth": 1, "heads": 2, "d": 16, "d_ff": 16, "d_emb": 16, "max_length": 60, "attention": { "clusters": 4 } },
+  "train": { "steps": 20, "batch": 4, "lr": 1e-2 } }
+END
+cat >>"$root/scripts/recipes.sh" <<'END'
+of_best() {
+    echo "listops 1 17 train.seed=1"
+    echo "text 1 9 train.seed=1"
+    echo "listops masked-1 9 masked=6 train.seed=1"
+}
+searched() { echo "listops short 9 train.lr=2e-3"; }
+END
+reproduce=("$root/scripts/reproduce.sh")
+runs=$root/runs/best
+validations() { grep -o '"val", "step": [0-9]*' "$1/metrics.jsonl" | grep -o '[0-9]*$' | tr '\n' ' '; }
+file_list() { (cd "$root/runs" && find "$@" -type f | sort | xargs sha256sum); }
+
+expect 1 '^\| listops-1 .*' "a row that fails" "${reproduce[@]}" best
+check "is told" grep -q 'configs/text.json' "$tmp/out"
+check "does not hold up the next" grep -q '"test"' "$runs/listops-masked-1/metrics.jsonl"
+check "eight parts, a validation each" test "$(validations "$runs/listops-1")" = "3 6 9 12 15 17 "
+check "the task after masked training" grep -q '"init": *"runs/best/listops-masked-1-masked/last.safetensors"' \
+    "$runs/listops-masked-1/config.json"
+check "for its own updates" test "$(validations "$runs/listops-masked-1")" = "2 4 6 8 9 "
+check "which is validated four times, not tested" test "$(validations "$runs/listops-masked-1-masked")" = "2 4 6 "
+check "at all" bash -c "! grep -q '\"test\"' '$runs/listops-masked-1-masked/metrics.jsonl'"
+
+file_list best >"$tmp/before"
+expect 0 '^runs/best/listops-1: finished$' "of one task, the same again" "${reproduce[@]}" best listops
+check "changes nothing" diff "$tmp/before" <(file_list best)
+sed -i '/"which": "best"/d' "$runs/listops-1/metrics.jsonl"
+expect 0 'resuming at update 17' "but tests what is not tested" "${reproduce[@]}" best listops
+check "and writes it" grep -q '"which": "best"' "$runs/listops-1/metrics.jsonl"
+expect 0 'not tested' "the search validates alone" "${reproduce[@]}" search listops
+check "in its own directory" test "$(validations "$root/runs/best-search/listops-short")" = "2 4 6 8 9 "
+
+rm -r "$root/runs" "$root/cast_train"
+printf '#!/bin/sh\necho stopped | tee -a tried\nexit 75\n' >"$root/cast_train"
+chmod +x "$root/cast_train"
+expect 75 'stopped' "a run that is stopped stops them" "${reproduce[@]}" best listops
+check "at once" test "$(wc -l <"$root/tried")" = 1
+expect 64 'reproduce.sh best \[TASK' "anything else" "${reproduce[@]}" worst
