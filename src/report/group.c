@@ -34,13 +34,13 @@ static int by_key(const void *a, const void *b) {
 }
 
 /* All of a config in one text, whatever the order of its keys. */
-static char *signature(const Group *g) {
+static char *signature(const cJSON *values) {
     char *text;
     size_t size, n = 0;
-    const cJSON **sorted = mem_alloc((size_t)cJSON_GetArraySize(g->values) + 1, sizeof *sorted);
+    const cJSON **sorted = mem_alloc((size_t)cJSON_GetArraySize(values) + 1, sizeof *sorted);
     const cJSON *item;
     FILE *f = text_stream(&text, &size);
-    cJSON_ArrayForEach(item, g->values) sorted[n++] = item;
+    cJSON_ArrayForEach(item, values) sorted[n++] = item;
     qsort(sorted, n, sizeof *sorted, by_key);
     for (size_t i = 0; i < n; i++) fprintf(f, "%s=%s\n", sorted[i]->string, sorted[i]->valuestring);
     fclose(f);
@@ -158,22 +158,60 @@ static int by_text(const void *a, const void *b) {
     return d ? d : strcmp(x->run->dir, y->run->dir);
 }
 
+static cJSON *flat_config(const cJSON *config) {
+    cJSON *values = cJSON_CreateObject(), *whole = cJSON_Duplicate(config, true);
+    config_complete(whole);
+    add_values(values, whole, "");
+    cJSON_Delete(whole);
+    return values;
+}
+
+/* What env.json tells of train.init, of the process that began the run; NULL: nothing. */
+static const cJSON *init_of(const Run *r) {
+    const cJSON *init = cJSON_GetObjectItemCaseSensitive(r->env, "init"), *process;
+    cJSON_ArrayForEach(process, cJSON_GetObjectItemCaseSensitive(r->env, "earlier")) {
+        if (!init) init = cJSON_GetObjectItemCaseSensitive(process, "init");
+    }
+    return init;
+}
+
+/* What the runs of a group have in common, in one text: their config; and of train.init, where it
+ * is known, the config of these weights and which of a run's files they are, in place of a path. To
+ * be freed. */
+static char *recipe_of(const Group *g, const Run *r) {
+    const cJSON *init = init_of(r), *config = cJSON_GetObjectItemCaseSensitive(init, "config");
+    const char *file = json_string(init, "file");
+    if (!cJSON_IsObject(config) || !file) return signature(g->values);
+    const char *slash = strrchr(file, '/');
+    cJSON *values = cJSON_Duplicate(g->values, true), *before = flat_config(config);
+    cJSON_DeleteItemFromObjectCaseSensitive(values, "train.init");
+    char *now = signature(values), *then = signature(before);
+    char *text = text_format("%s%s of\n%s", now, slash ? slash + 1 : file, then);
+    mem_free(now);
+    mem_free(then);
+    cJSON_Delete(values);
+    cJSON_Delete(before);
+    return text;
+}
+
 static Group group_of(const Run *r) {
     const char *objective = json_string(r->config, "train.objective");
-    Group g = {.masked = objective && !strcmp(objective, "masked"), .values = cJSON_CreateObject()};
+    Group g = {.masked = objective && !strcmp(objective, "masked"),
+               .values = flat_config(r->config)};
     g.task = text_format("%s%s", json_string(r->config, "task"), g.masked ? ", masked" : "");
-    cJSON *config = cJSON_Duplicate(r->config, true);
-    config_complete(config);
-    add_values(g.values, config, "");
     g.type = group_value(&g, "model.attention.type");
-    cJSON_Delete(config);
     return g;
+}
+
+static bool same_draw(const Run *a, const Run *b) {
+    return run_number(a, "train.seed", 1) == run_number(b, "train.seed", 1) &&
+           same(json_string(a->config, "train.init"), json_string(b->config, "train.init"));
 }
 
 /* Runs of one config and one seed give one result: a copy would make the deviation too small. */
 static bool is_copy(Group *g, const Run *r) {
     for (int i = 0; i < g->n; i++) {
-        if (run_number(g->run[i], "train.seed", 1) != run_number(r, "train.seed", 1)) continue;
+        if (!same_draw(g->run[i], r)) continue;
         const bool later = run_done(g->run[i]) || !run_done(r);
         const Run *kept = later ? g->run[i] : r, *left = later ? r : g->run[i];
         log_warn("%s: of the same config and seed as %s; left out (--each shows both)", left->dir,
@@ -201,7 +239,7 @@ void groups_make(Groups *g, const RunSet *set, bool each) {
     *g = (Groups){.each = each, .group = mem_alloc((size_t)set->n + 1, sizeof *g->group)};
     for (int i = 0; i < set->n; i++) {
         const Group one = group_of(&set->run[i]);
-        labelled[i] = (Labelled){signature(&one), &set->run[i], one};
+        labelled[i] = (Labelled){recipe_of(&one, &set->run[i]), &set->run[i], one};
     }
     qsort(labelled, (size_t)set->n, sizeof *labelled, by_text);
     for (int i = 0; i < set->n; i++) {

@@ -1,4 +1,5 @@
-/* Runs that differ in nothing but their seed, together; and what tells such groups apart. */
+/* Runs that differ in nothing but their seed, together; and what tells such groups apart. Where a
+ * run begins with the weights of another (train.init), that one's seed may differ as well. */
 #ifndef REPORT_GROUP_H
 #define REPORT_GROUP_H
 

@@ -217,6 +217,8 @@ cJSON *origin_describe(const Origin *o) {
     cJSON_AddStringToObject(json, "crc32", crc);
     if (o->from.update >= 0) cJSON_AddNumberToObject(json, "update", (double)o->from.update);
     for (int i = 0; i < ORIGIN_PARTS; i++) cJSON_AddNumberToObject(json, keys[i], o->count[i]);
+    const cJSON *config = o->from.run.config;
+    if (config) cJSON_AddItemToObject(json, "config", cJSON_Duplicate(config, true));
     return json;
 }
 

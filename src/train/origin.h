@@ -28,7 +28,8 @@ void origin_close(Origin *o);
 
 /* Says what is taken, new and left. */
 void origin_tell(const Origin *o);
-/* The same with the file's checksum, for env.json; NULL: there is nothing. */
+/* The same with the file's checksum and the config that it was trained under, if it has one, for
+ * env.json; NULL: there is nothing. */
 cJSON *origin_describe(const Origin *o);
 
 /* Into w, which holds initial values. EX_DATAERR: what was taken is not finite. */

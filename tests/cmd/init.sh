@@ -27,6 +27,7 @@ check "test as they did" grep -qF ": $tail" "$tmp/out"
 check "env.json says whose they are" grep -qF "\"file\": \"$tmp/run/best.safetensors\"" "$tmp/same/env.json"
 check "which they are" grep -qE '"crc32": "[0-9a-f]{8}"' "$tmp/same/env.json"
 check "and how many" grep -qF '"taken": 46' "$tmp/same/env.json"
+check "and how they were made" grep -qE '"lr": 0.005' "$tmp/same/env.json"
 check "config.json too" grep -qF "\"init\": \"$tmp/run\"" "$tmp/same/config.json"
 expect 0 "^init +$tmp/run/last.safetensors, update 20\$" "a checkpoint" \
     train train.init="$tmp/run/last.safetensors" --out "$tmp/last" --dry-run

@@ -371,6 +371,58 @@ static void test_copies(void **state) {
     runs_free(&set);
 }
 
+#define INIT(run, file, d, seed)                                                                   \
+    "\"init\": {\"file\": \"" run "/" file                                                         \
+    "\", \"config\": {\"task\": \"listops\", \"model\": {\"d\": " #d                               \
+    "}, \"train\": {\"seed\": " #seed "}}}"
+
+static void begun(const char *name, const char *seed, const char *init, const char *env,
+                  const char *metrics) {
+    char train[128], config[512], file[128];
+    snprintf(train, sizeof train, "\"seed\": %s, \"init\": \"%s\"", seed, init);
+    snprintf(
+        config, sizeof config,
+        "{\"task\": \"listops\", \"data\": {\"dir\": \"x\"}, \"model\": {\"attention\": {" CAST(
+            4) "}}, \"train\": {\"steps\": 10, %s}}",
+        train);
+    make_run(name, config, metrics);
+    snprintf(file, sizeof file, "%s/env.json", name);
+    scratch_write(file, env, strlen(env));
+}
+
+/* The weights that runs begin with may be of another seed too; not of another config, nor another
+ * file of a run, nor where nothing is known of them. */
+static void test_seeds_of_first_weights(void **state) {
+    (void)state;
+    Groups g;
+    Result r;
+    scratch_mkdir("begun");
+    begun("begun/a", "1", "p1", "{" INIT("p1", "best.safetensors", 8, 1) "}", DONE(0.5, 0.5, 0.5));
+    /* gone on with: what it began with is among the processes before */
+    begun("begun/b", "2", "p2",
+          "{\"earlier\": [{}, {" INIT("p2", "best.safetensors", 8, 2) "}, {}]}",
+          DONE(0.5, 0.5, 0.25));
+    begun("begun/c", "1", "p2", "{" INIT("p2", "best.safetensors", 8, 2) "}", DONE(0.5, 0.5, 0.75));
+    begun("begun/d", "1", "p2", "{" INIT("p2", "best.safetensors", 8, 2) "}", DONE(0.5, 0.5, 0.75));
+    begun("begun/e", "1", "q1", "{" INIT("q1", "best.safetensors", 9, 1) "}", DONE(0.5, 0.5, 0.5));
+    begun("begun/f", "1", "p1/last", "{" INIT("p1", "last.safetensors", 8, 1) "}",
+          DONE(0.5, 0.5, 0.5));
+    begun("begun/g", "1", "t1", "{\"init\": {\"file\": \"t1\"}}", DONE(0.5, 0.5, 0.5));
+    begun("begun/h", "2", "t2", "{\"init\": {\"file\": \"t2\"}}", DONE(0.5, 0.5, 0.5));
+    begun("begun/i", "2", "t2", "{}", DONE(0.5, 0.5, 0.5));
+    RunSet set = read_all("begun");
+    groups_make(&g, &set, false);
+    assert_int_equal(g.n, 5);
+    int three = 0;
+    while (g.group[three].n != 3) three++;
+    group_result(&r, &g.group[three], false);
+    assert_true(r.runs == 3 && r.best.mean == 50 && r.best.sd == 25);
+    assert_int_equal(g.nkeys, 1);
+    assert_string_equal(g.key[0], "train.init");
+    groups_free(&g);
+    runs_free(&set);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups),
@@ -386,6 +438,7 @@ int main(void) {
         cmocka_unit_test(test_ours_that_failed),
         cmocka_unit_test(test_a_pathx_at_chance),
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_seeds_of_first_weights),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
