@@ -95,6 +95,7 @@ check "the environment is kept" grep -q '"blas".*OpenBLAS' "$tmp/whole/env.json"
 check "four lines of training" test "$(grep -c '"kind": "train".*"peak_share"' "$tmp/whole/metrics.jsonl")" = 4
 check "two lines of validation" test "$(grep -c '"kind": "val".*"count": 9' "$tmp/whole/metrics.jsonl")" = 2
 check "tests of last and best" test "$(grep -cE '"which": "(last|best)"' "$tmp/whole/metrics.jsonl")" = 2
+check "which are written last" test -z "$(find "$tmp/whole" -type f -newer "$tmp/whole/metrics.jsonl")"
 check "a new run begins without a mark" test "$(grep -c '"resume"' "$tmp/whole/metrics.jsonl")" = 0
 check "no terminal codes in a log" test -z "$(tr -d '[:print:]\n' <"$tmp/out")"
 cp -r "$tmp/whole" "$tmp/again"
