@@ -106,10 +106,25 @@ static const char *of_first(const Run *r, const char *key) {
     return json_string(earlier && earlier->child ? earlier->child : r->env, key);
 }
 
+static const cJSON *first_config(const Writer *w) {
+    return w->run ? json_at(run_init(w->run), "config") : NULL;
+}
+
+static void print_first_weights(const Writer *w) {
+    const cJSON *init = run_init(w->run), *update = json_at(init, "update");
+    const char *objective = json_string(first_config(w), "train.objective");
+    char at[48] = "";
+    if (!init) return;
+    if (cJSON_IsNumber(update)) snprintf(at, sizeof at, ", update %.0f", update->valuedouble);
+    rowf(w, "first weights", "%s%s%s", json_string(init, "file"), at,
+         objective && !strcmp(objective, "masked") ? ", of masked training" : "");
+}
+
 static void print_training(const Writer *w) {
     const Source *s = w->c->from;
     rowf(w, "weights", "%s, of update %lld", s->which, (long long)s->update);
     if (!w->run) return;
+    print_first_weights(w);
     const RunLine made = run_made(w->run);
     rowf(w, "training", "%lld updates, %.4g epochs, %.3g hours%s", (long long)made.step,
          made.value[RUN_EPOCH], made.value[RUN_SECONDS] / 3600,
@@ -189,7 +204,8 @@ static void print_commands(const Writer *w) {
         text_plain(w->f, command);
         fputs("    # trained it\n", w->f);
     }
-    fprintf(w->f, "cast_train %s.json    # with the config below trains it anew\n", w->name);
+    fprintf(w->f, "cast_train %s.json    # with the config below trains it anew%s\n", w->name,
+            first_config(w) ? ", from its first weights" : "");
     fprintf(w->f, "cast_eval %s.safetensors    # data.dir=DIR says where the data are\n", w->name);
     if (w->c->python) fprintf(w->f, "python3 %s_numpy.py DATA/test.safetensors\n", w->name);
     fprintf(w->f, "```\n");
@@ -216,9 +232,10 @@ static void print_reading(const Writer *w) {
             w->name);
 }
 
-static void print_config(const Writer *w) {
-    fputs("\n## Config\n\n```json\n", w->f);
-    json_print(w->f, w->c->from->run.config);
+static void print_config(const Writer *w, const char *title, const cJSON *config) {
+    if (!config) return;
+    fprintf(w->f, "\n## %s\n\n```json\n", title);
+    json_print(w->f, config);
     fputs("```\n", w->f);
 }
 
@@ -245,7 +262,8 @@ static void print_card(const Writer *w) {
     }
     print_commands(w);
     print_reading(w);
-    print_config(w);
+    print_config(w, "Config", w->c->from->run.config);
+    print_config(w, "Config of the first weights", first_config(w));
 }
 
 bool card_write(const char *path, const Card *c, Err *err) {

@@ -166,20 +166,11 @@ static cJSON *flat_config(const cJSON *config) {
     return values;
 }
 
-/* What env.json tells of train.init, of the process that began the run; NULL: nothing. */
-static const cJSON *init_of(const Run *r) {
-    const cJSON *init = cJSON_GetObjectItemCaseSensitive(r->env, "init"), *process;
-    cJSON_ArrayForEach(process, cJSON_GetObjectItemCaseSensitive(r->env, "earlier")) {
-        if (!init) init = cJSON_GetObjectItemCaseSensitive(process, "init");
-    }
-    return init;
-}
-
 /* What the runs of a group have in common, in one text: their config; and of train.init, where it
  * is known, the config of these weights and which of a run's files they are, in place of a path. To
  * be freed. */
 static char *recipe_of(const Group *g, const Run *r) {
-    const cJSON *init = init_of(r), *config = cJSON_GetObjectItemCaseSensitive(init, "config");
+    const cJSON *init = run_init(r), *config = cJSON_GetObjectItemCaseSensitive(init, "config");
     const char *file = json_string(init, "file");
     if (!cJSON_IsObject(config) || !file) return signature(g->values);
     const char *slash = strrchr(file, '/');

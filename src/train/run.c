@@ -311,6 +311,14 @@ double run_number(const Run *r, const char *path, double other) {
     return cJSON_IsNumber(value) ? value->valuedouble : other;
 }
 
+const cJSON *run_init(const Run *r) {
+    const cJSON *init = cJSON_GetObjectItemCaseSensitive(r->env, "init"), *process;
+    cJSON_ArrayForEach(process, cJSON_GetObjectItemCaseSensitive(r->env, "earlier")) {
+        if (!init) init = cJSON_GetObjectItemCaseSensitive(process, "init");
+    }
+    return init;
+}
+
 const RunLine *run_best(const Run *r) {
     const RunLine *best = NULL;
     for (int i = 0; i < r->val.n; i++) {

@@ -55,6 +55,10 @@ void run_free(Run *r);
 /* A number of the config, "model.attention.clusters", or `other`. */
 double run_number(const Run *r, const char *path, double other);
 
+/* What env.json tells of train.init (train/origin.h), of the process that began the run; NULL:
+ * nothing. */
+const cJSON *run_init(const Run *r);
+
 /* The line of validation with the highest accuracy (of equal ones the lowest loss) among those with
  * a finite loss, as training chooses best.safetensors; NULL: none. */
 const RunLine *run_best(const Run *r);

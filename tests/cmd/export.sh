@@ -93,6 +93,17 @@ result $? "masked training" "$tmp/log"
 expect 0 '' "exports it" "${export[@]}" "$tmp/masked" --out "$tmp/guesses"
 tail=$(sed -n 's/^test accuracy of best (update [0-9]*): //p' "$tmp/log")
 check "with its objective" has "$tmp/guesses.md" '^\| objective \| masked: '
+begun() { train task=text data.dir="$tmp/reviews" data.holdout=0 train.init="$tmp/masked/last.safetensors" --out "$tmp/begun" "$@"; }
+begun --stop-at 7 >"$tmp/log" 2>&1 && begun >>"$tmp/log" 2>&1
+result $? "the task from there, in two goes" "$tmp/log"
+expect 0 '' "exports it" "${export[@]}" "$tmp/begun" --out "$tmp/b"
+check "with where it began" has "$tmp/b.md" \
+    "^\\| first weights \\| $tmp/masked/last.safetensors, update 20, of masked training \\|\$"
+check "which it needs" has "$tmp/b.md" 'trains it anew, from its first weights$'
+# shellcheck disable=SC2016
+sed -n '/^## Config of the first weights$/,$p' "$tmp/b.md" | sed '1,3d;$d' >"$tmp/b.json"
+check "and their config" cmp "$tmp/b.json" "$tmp/masked/config.json"
+check "which others have not" lacks "$card" 'first weights'
 check "and its loss, in bits" has "$tmp/guesses.md" "^\\| accuracy in test \\| .* bits a token, 23 examples \\|\$"
 check "as training had it" grep -qF "$tail" "$tmp/guesses.md"
 expect 0 '^ +new \(4\): fc1, fc2$' "from which a classifier begins" \
