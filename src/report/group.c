@@ -305,7 +305,11 @@ char *group_label(const Groups *g, const Group *group, const char *but) {
     for (int i = 0; i < g->nkeys; i++) {
         const char *value = group_value(group, g->key[i]);
         if (!value || !varies(g, g->key[i]) || (but && !strcmp(g->key[i], but))) continue;
-        fprintf(f, "%s%s %s", separator, group_key_title(g, g->key[i]), value);
+        const char *title = group_key_title(g, g->key[i]);
+        if (*value)
+            fprintf(f, "%s%s %s", separator, title, value);
+        else
+            fprintf(f, "%sno %s", separator, title);
         separator = ", ";
     }
     if (!*separator) fputs(group->task, f);

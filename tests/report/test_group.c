@@ -410,15 +410,19 @@ static void test_seeds_of_first_weights(void **state) {
     begun("begun/g", "1", "t1", "{\"init\": {\"file\": \"t1\"}}", DONE(0.5, 0.5, 0.5));
     begun("begun/h", "2", "t2", "{\"init\": {\"file\": \"t2\"}}", DONE(0.5, 0.5, 0.5));
     begun("begun/i", "2", "t2", "{}", DONE(0.5, 0.5, 0.5));
+    begun("begun/j", "1", "", "{}", DONE(0.5, 0.5, 0.5));
     RunSet set = read_all("begun");
     groups_make(&g, &set, false);
-    assert_int_equal(g.n, 5);
+    assert_int_equal(g.n, 6);
     int three = 0;
     while (g.group[three].n != 3) three++;
     group_result(&r, &g.group[three], false);
     assert_true(r.runs == 3 && r.best.mean == 50 && r.best.sd == 25);
     assert_int_equal(g.nkeys, 1);
     assert_string_equal(g.key[0], "train.init");
+    char *label = group_label(&g, &g.group[0], NULL);
+    assert_string_equal(label, "no init");
+    mem_free(label);
     groups_free(&g);
     runs_free(&set);
 }
