@@ -297,8 +297,6 @@ static bool work(Trainer *t, TrainEnd *end, Err *err) {
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     Err lost; /* of a figure that shares are held against: not the run's */
     rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), &lost);
-    /* What makes the run count as finished is written last: a sweep that is killed after it does
-     * not come back to tidy up. */
     if (*end == TRAIN_DONE && !t->r->no_test && !test(t, err)) return false;
     const bool told = write_lost_tests(t, &lost);
     if (!keep_at_end(&t->keep, err)) return false;
