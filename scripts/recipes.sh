@@ -3,32 +3,36 @@
 # that the same command goes on.
 
 # A run of so many updates, in eight parts with a validation each. With masked=N in front of its keys it begins with the
-# weights of N updates of masked training, of the same keys. One that is finished is left alone: cast_train would test it
-# again, for minutes.
+# weights of N updates of masked training, of the same keys.
 recipe() { # recipe RUN TASK UPDATES KEY=VALUE...
     local run=$dir/$1 task=$2 updates=$3 masked
     shift 3
-    if finished "$run"; then
-        echo "$run: finished"
-        return
-    fi
     if [[ ${1-} == masked=* ]]; then
         masked=${1#masked=}
         shift
-        cast_train "configs/$task.json" "$@" train.objective=masked train.steps="$masked" train.label_smoothing=0 \
-            train.eval_every=$(((masked + 3) / 4)) --no-test --out "$run-masked"
+        [[ -e $run/last.safetensors ]] ||
+            cast_train "configs/$task.json" "$@" train.objective=masked train.steps="$masked" train.label_smoothing=0 \
+                train.eval_every=$(((masked + 3) / 4)) --no-test --out "$run-masked"
         set -- "$@" train.init="$run-masked/last.safetensors"
     fi
     cast_train "configs/$task.json" "$@" train.steps="$updates" train.eval_every=$(((updates + 7) / 8)) "${test[@]}" --out "$run"
 }
 
-finished() { # finished RUN: trained and tested
-    [[ -e $1/config.json && $(./cast_report "$1" --format csv --columns finished) == *$'\n1,1'* ]]
+# Trained and tested, by this command and the config that it names.
+finished() { # finished ARGUMENT...: as of cast_train, the run last
+    local run=${!#}
+    [[ ! $1 -nt $run/config.json && $(grep -m 1 '"command"' "$run/env.json") == *"\"./cast_train $*\""* ]] &&
+        [[ $(./cast_report "$run" --format csv --columns finished) == *$'\n1,1'* ]]
 }
 
-# A run that ends badly does not hold up the others; one that is stopped stops them.
+# A run that is finished is left alone: cast_train would test it again, for minutes. One that ends badly does not hold up
+# the others; one that is stopped stops them.
 cast_train() {
     local status=0
+    if finished "$@"; then
+        echo "${!#}: finished"
+        return
+    fi
     ./cast_train "$@" || status=$?
     case $status in 0) ;; 75 | 1[234]?) exit $status ;; *) failed=1 ;; esac
 }

@@ -38,6 +38,12 @@ check "at all" bash -c "! grep -q '\"test\"' '$runs/listops-masked-1-masked/metr
 file_list best >"$tmp/before"
 expect 0 '^runs/best/listops-1: finished$' "of one task, the same again" "${reproduce[@]}" best listops
 check "changes nothing" diff "$tmp/before" <(file_list best)
+sed -i 's/listops 1 17/listops 1 19/' "$root/scripts/recipes.sh"
+expect 0 'resuming at update 17' "a row that is longer now" "${reproduce[@]}" best listops
+check "goes on" grep -q '"val", "step": 19,' "$runs/listops-1/metrics.jsonl"
+sed -i 's/listops 1 19/listops 1 17/' "$root/scripts/recipes.sh"
+rm -r "$runs/listops-1"
+"${reproduce[@]}" best listops >/dev/null 2>&1
 sed -i '/"which": "best"/d' "$runs/listops-1/metrics.jsonl"
 expect 0 'resuming at update 17' "but tests what is not tested" "${reproduce[@]}" best listops
 check "and writes it" grep -q '"which": "best"' "$runs/listops-1/metrics.jsonl"
