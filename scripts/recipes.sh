@@ -58,6 +58,8 @@ image smooth 5500 $grey
 text wide 1200 $words model.d=128 model.d_ff=256 train.lr=1e-3
 pathfinder deep 2900 $grey model.depth=4
 pathfinder residual 5700 $grey
+pathfinder conv 5700 model.conv=67 model.conv_residual=true
+pathfinder masked 2800 masked=2800 $grey train.lr=1e-3
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
 listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
 END
