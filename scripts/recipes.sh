@@ -37,8 +37,8 @@ cast_train() {
     case $status in 0) ;; 75 | 1[234]?) exit $status ;; *) failed=1 ;; esac
 }
 
-# What `best` was chosen from: 20 minutes a row on two quiet cores (results/best.md has the speeds). Names are those of
-# the page.
+# What `best` was chosen from: 10 or 20 minutes a row on two quiet cores (results/best.md has the speeds). Names are
+# those of the page.
 modern="model.positions=rope model.norm=layer model.pre_norm=true train.lr=2e-3"
 residual="model.positions=rope model.norm=batch model.pre_norm=true model.conv_residual=true"
 words="$residual model.conv=31 train.lr=2e-3"
@@ -58,8 +58,8 @@ image smooth 5500 $grey
 text wide 1200 $words model.d=128 model.d_ff=256 train.lr=1e-3
 pathfinder deep 2900 $grey model.depth=4
 pathfinder residual 5700 $grey
-pathfinder conv 5700 model.conv=67 model.conv_residual=true
-pathfinder masked 2800 masked=2800 $grey train.lr=1e-3
+pathfinder conv 11000 model.conv=67 model.conv_residual=true
+pathfinder masked 5500 masked=5500 $grey train.lr=1e-3
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
 listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
 END
