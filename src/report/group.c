@@ -295,6 +295,13 @@ static bool varies(const Groups *g, const char *key) {
     return false;
 }
 
+/* Seeds may begin with weights of their own: a group's value of train.init is its first run's. */
+static bool is_one_of_several(const Group *group, const char *key) {
+    for (int i = 1; i < group->n && !strcmp(key, "train.init"); i++)
+        if (!same(group_value(group, key), json_string(group->run[i]->config, key))) return true;
+    return false;
+}
+
 char *group_label(const Groups *g, const Group *group, const char *but) {
     char *text;
     size_t size;
@@ -307,7 +314,8 @@ char *group_label(const Groups *g, const Group *group, const char *but) {
         if (!value || !varies(g, g->key[i]) || (but && !strcmp(g->key[i], but))) continue;
         const char *title = group_key_title(g, g->key[i]);
         if (*value)
-            fprintf(f, "%s%s %s", separator, title, value);
+            fprintf(f, "%s%s %s%s", separator, title, value,
+                    is_one_of_several(group, g->key[i]) ? " and others" : "");
         else
             fprintf(f, "%sno %s", separator, title);
         separator = ", ";

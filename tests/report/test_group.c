@@ -423,6 +423,9 @@ static void test_seeds_of_first_weights(void **state) {
     char *label = group_label(&g, &g.group[0], NULL);
     assert_string_equal(label, "no init");
     mem_free(label);
+    label = group_label(&g, &g.group[three], NULL);
+    assert_string_equal(label, "init p1 and others");
+    mem_free(label);
     groups_free(&g);
     runs_free(&set);
 }
