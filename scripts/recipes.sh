@@ -62,6 +62,8 @@ pathfinder conv 11000 model.conv=67 model.conv_residual=true
 pathfinder masked 5500 masked=5500 $grey train.lr=1e-3
 pathfinder learned 5500 $grey model.depth=4 model.positions=learned train.lr=1e-3
 pathfinder conv-deep 5500 model.conv=67 model.conv_residual=true model.depth=4
+pathfinder conv-masked 5500 masked=5500 model.conv=67 model.conv_residual=true
+pathfinder conv-augment 11000 model.conv=67 model.conv_residual=true data.augment=true
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
 listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
 END
