@@ -352,20 +352,21 @@ static double waiting_share(const cJSON *r) {
     return 1 - number(r, "serial_seconds") / step - number(r, "busy_seconds") / (threads * step);
 }
 
-/* Of all threads' time, what those of the first row, `alone`, would have taken for a step is used.
- * The rest: they wait in lanes for others, they wait outside of lanes, where one works, ranks tell
- * each other what they have, or their work takes longer, since they share caches, memory and
- * clocks. */
+/* Of all threads' time, what those of the first row, `alone`, would have taken for as many FLOPs is
+ * used: rows see batches of their own, of other lengths. The rest: they wait in lanes for others,
+ * they wait outside of lanes, where one works, ranks tell each other what they have, or their work
+ * takes longer, since they share caches, memory and clocks. */
 static void add_losses(cJSON *r, const cJSON *alone) {
     const bool first = r == alone;
     const double ranks = number(r, "ranks"), serial = number(first ? r : alone, "serial_seconds"),
                  n = ranks * number(r, "threads") / number(alone, "threads"),
-                 step = step_seconds(r), used = step_seconds(alone) / (n * step),
+                 step = step_seconds(r), faster = number(r, "gflops") / number(alone, "gflops"),
+                 used = faster / n,
                  outside = (n - 1) * serial / (n * step),
                  exchange = number(r, "exchange_seconds") / step,
                  waiting = first ? 0 : waiting_share(r);
     cJSON_AddNumberToObject(r, "base_threads", number(alone, "threads"));
-    cJSON_AddNumberToObject(r, "faster", step_seconds(alone) / step);
+    cJSON_AddNumberToObject(r, "faster", faster);
     cJSON_AddNumberToObject(r, "efficiency", used);
     cJSON_AddNumberToObject(r, "lost_waiting", waiting);
     cJSON_AddNumberToObject(r, "lost_serial", outside);
