@@ -115,6 +115,18 @@ image sa 45000 model.attention.mechanism=sa_topk model.dropout=0.1 train.weight_
 END
 }
 
+# What rows of `paper` were chosen from, where the shipped config's training falls short: 1,800 updates of Text are two
+# epochs.
+prenorm="model.norm=layer model.pre_norm=true"
+searched_for_papers() {
+    cat <<END
+text layer 1800 $prenorm
+text batch 1800 model.norm=batch model.pre_norm=true
+text slow 1800 train.lr=5e-4
+text dropout 1800 $prenorm model.dropout=0.1 train.weight_decay=0.05
+END
+}
+
 recipes() { # recipes LIST [TASK...]: its rows, of these tasks
     local tasks=" ${*:2} " task name updates keys
     while read -r task name updates keys <&3; do
@@ -141,6 +153,12 @@ parts() { # parts [TASK...]
     dir=runs/best-parts
     test=(--no-test)
     recipes of_parts "$@"
+}
+
+paper-search() { # paper-search [TASK...]
+    dir=runs/paper-search
+    test=(--no-test)
+    recipes searched_for_papers "$@"
 }
 
 paper() { # paper [TASK...]

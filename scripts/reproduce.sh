@@ -19,6 +19,8 @@
 #                                    three seeds, 5 epochs; how surrogate tokens move
 #                                    SHARE: of the updates and examples [1], in a directory of its own
 #   reproduce.sh paper [TASK...]     the papers' model, for 10 to 100 epochs: hours a run
+#   reproduce.sh paper-search [TASK...]
+#                                    the short runs that its rates, norms and so on were chosen from
 #   reproduce.sh best [TASK...]      the best recipes found, two seeds: hours a run
 #   reproduce.sh parts [TASK...]     these, and with one part taken out at a time, 20 minutes a run
 #   reproduce.sh search [TASK...]    the runs of 20 minutes that the recipes of "best" were chosen from
@@ -85,7 +87,7 @@ case $#,${1-} in
         suffix=${2:+-$2}
         "$1"
         ;;
-    *,search | *,best | *,parts | *,paper) "$@" ;;
+    *,search | *,best | *,parts | *,paper | *,paper-search) "$@" ;;
     [12],efficiency)
         seconds=${2:-3}
         efficiency
