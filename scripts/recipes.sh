@@ -43,6 +43,7 @@ modern="model.positions=rope model.norm=layer model.pre_norm=true train.lr=2e-3"
 residual="model.positions=rope model.norm=batch model.pre_norm=true model.conv_residual=true"
 words="$residual model.conv=31 train.lr=2e-3"
 grey="$residual model.conv=67 model.tok_init=smooth train.lr=2e-3 data.augment=true"
+taps="model.conv=67 model.conv_residual=true"
 thin="$grey model.depth=6 model.d=64"
 searched() {
     cat <<END
@@ -58,12 +59,13 @@ image smooth 5500 $grey
 text wide 1200 $words model.d=128 model.d_ff=256 train.lr=1e-3
 pathfinder deep 2900 $grey model.depth=4
 pathfinder residual 5700 $grey
-pathfinder conv 11000 model.conv=67 model.conv_residual=true
+pathfinder conv 11000 $taps
 pathfinder masked 5500 masked=5500 $grey train.lr=1e-3
 pathfinder learned 5500 $grey model.depth=4 model.positions=learned train.lr=1e-3
-pathfinder conv-deep 5500 model.conv=67 model.conv_residual=true model.depth=4
-pathfinder conv-masked 5500 masked=5500 model.conv=67 model.conv_residual=true
-pathfinder conv-augment 11000 model.conv=67 model.conv_residual=true data.augment=true
+pathfinder conv-deep 5500 $taps model.depth=4
+pathfinder conv-masked 5500 masked=5500 $taps
+pathfinder conv-augment 11000 $taps data.augment=true
+pathfinder conv-then-augment 11000 train.init=$dir/pathfinder-conv/last.safetensors $taps data.augment=true
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
 listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
 END
