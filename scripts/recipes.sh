@@ -38,7 +38,7 @@ cast_train() {
 }
 
 # What `best` was chosen from: 10 to 30 minutes a row on two quiet cores (results/best.md has the speeds). Names are
-# those of the page.
+# those of the page, which has the rows that were run.
 modern="model.positions=rope model.norm=layer model.pre_norm=true train.lr=2e-3"
 residual="model.positions=rope model.norm=batch model.pre_norm=true model.conv_residual=true"
 words="$residual model.conv=31 train.lr=2e-3"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The experiments that results/ tells of. Stopped at any moment, the same command goes on.
+# The experiments that results/ tells of, and some that it will. Stopped at any moment, the same command goes on.
 #   reproduce.sh clusters            image: 4 to 64 clusters, two seeds, an epoch each
 #   reproduce.sh counts              the same, both ways of choosing members, ten epochs each; their speed and memory
 #   reproduce.sh components TASK     image or listops: CAST with one part changed at a time
@@ -21,9 +21,9 @@
 #   reproduce.sh paper [TASK...]     the papers' model, for 10 to 100 epochs: hours a run
 #   reproduce.sh paper-search [TASK...]
 #                                    the short runs that its rates, norms and so on were chosen from
-#   reproduce.sh best [TASK...]      the best recipes found, two seeds: hours a run
+#   reproduce.sh best [TASK...]      the best recipes found, two seeds: 40 to 110 minutes a run
 #   reproduce.sh parts [TASK...]     these, and with one part taken out at a time, 20 minutes a run
-#   reproduce.sh search [TASK...]    the runs of 20 minutes that the recipes of "best" were chosen from
+#   reproduce.sh search [TASK...]    the runs of 10 to 30 minutes that the recipes of "best" were chosen from
 set -eu
 cd "$(dirname "$0")/.."
 
