@@ -356,10 +356,11 @@ static bool open_state(Trainer *t, Err *err) {
     if (!t->goes_on) {
         identity_here(&s->identity, &t->loader);
         params_init(s->params, s->w, (uint64_t)t->c->train.seed);
-        state_begin_averages(s);
         log_info("run      %s, from the start", t->dir.dir);
         origin_tell(&t->origin);
-        return origin_take(&t->origin, s->w, err);
+        if (!origin_take(&t->origin, s->w, err)) return false;
+        state_begin_averages(s);
+        return true;
     }
     if (!state_load(s, t->c->resolved, t->dir.last, err)) return explain_damage(t, err);
     t->was = s->identity;
@@ -434,10 +435,8 @@ static bool open_meter(Trainer *t, Err *err) {
     Meter *m = &t->meter;
     m->conf = &t->c->train;
     m->among = t->r->among;
-    m->horizon = t->horizon;
-    m->end = t->end;
+    m->horizon = t->horizon, m->end = t->end, m->every = t->every;
     m->per_epoch = loader_updates_per_epoch(&t->loader);
-    m->every = t->every;
     m->validation = t->loader.examples[SPLIT_VAL];
     m->tests = t->end == t->horizon && !t->r->no_test ? 2.0 * t->loader.examples[SPLIT_TEST] : 0;
     return run_seconds(t->dir.metrics, t->state.update, &m->seconds, err) &&

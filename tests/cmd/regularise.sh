@@ -80,6 +80,13 @@ done
 check "as many averages as parameters" test "$(tensors "$tmp/ema-batch/best.safetensors" "$averaged" | wc -l)" = \
     "$(tensors "$tmp/ema-batch/best.safetensors" '[a-rt-z][^"]*' | wc -l)"
 check "none without train.ema" test -z "$(tensors "$tmp/without-batch/best.safetensors" "$averaged")"
+drawn=("${train[@]}" model.attention.type=performer --no-test)
+"${drawn[@]}" --out "$tmp/drawn" >"$tmp/log" 2>&1
+expect 0 'last.safetensors' "averages of a run that begins with others' weights" \
+    "${drawn[@]}" train.init="$tmp/drawn" train.seed=2 train.ema=0.7 --out "$tmp/drawn-on"
+features() { tensors "$1/last.safetensors" '[^"]*features' | grep -v features | sort -u; }
+check "have what those have drawn" diff <(features "$tmp/drawn") <(features "$tmp/drawn-on")
+check "which is something" test -n "$(features "$tmp/drawn")"
 expect 78 'another config: train.ema \(0.7, now 0.8\)' "another decay is another run" \
     "${train[@]}" model.norm=batch train.ema=0.8 --out "$tmp/ema-batch"
 wild=("${train[@]}" train.ema=0.7 train.steps=60 train.lr=1 train.weight_decay=4 train.nan=rollback)
