@@ -6,8 +6,10 @@
 #include "core/log.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "io/lock.h"
 
 enum { BATCH = 8, TRAIN = 64, OTHERS = 16, OVERRIDES = 16 };
+#define OWN_DATA "data/%s-fast"
 
 /* ---- the config ---- */
 
@@ -20,7 +22,7 @@ static int list_overrides(const Config *c, char list[OVERRIDES][128], char *all[
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         snprintf(list[n++], 128, "%s", fixed[i]);
     snprintf(list[n++], 128, "train.batch=%d", c->train.batch < BATCH ? c->train.batch : BATCH);
-    if (c->task->vocab) snprintf(list[n++], 128, "data.dir=data/%s-fast", c->task->name);
+    if (c->task->vocab) snprintf(list[n++], 128, "data.dir=" OWN_DATA, c->task->name);
     for (int i = 0; i < n; i++) all[i] = list[i];
     return n;
 }
@@ -63,12 +65,23 @@ static bool make_random(const Config *c, Err *err) {
     return task_finish(w, true, c->data_dir, err);
 }
 
+/* Only where nobody could take it for the task's data. */
+static bool may_make(const Config *c, Err *err) {
+    char own[FILE_PATH_MAX];
+    snprintf(own, sizeof own, OWN_DATA, c->task->name);
+    return !strcmp(c->data_dir, own) ||
+           err_set(err, EX_NOINPUT,
+                   "%s: has no data, and --fast makes its own in %s alone: leave data.dir out",
+                   c->data_dir, own);
+}
+
 static bool prepare(const Config *c, Err *err) {
     char test[FILE_PATH_MAX];
     const TaskRequest r = {
         .out = c->data_dir, .seed = TASK_SEED, .train = TRAIN, .val = OTHERS, .test = OTHERS};
     if (!dataset_path(test, c->data_dir, SPLIT_TEST, err)) return false;
     if (!c->task->vocab || file_exists(test)) return true;
+    if (!may_make(c, err)) return false;
     return c->task->generate ? task_generate(c->task, &r, err) : make_random(c, err);
 }
 
@@ -98,18 +111,21 @@ bool fast_clear(const char *dir, Err *err) {
     static const char *const files[] = {"last.safetensors", "best.safetensors",
                                         "rollback.safetensors", "metrics.jsonl"};
     char path[FILE_PATH_MAX];
-    FileList kept;
+    FileList kept = {0};
+    DirLock lock = LOCK_NONE;
     if (!task_join(path, dir, "env.json")) return true;
     if (!fast_is_run(dir))
         return err_set(err, EX_CANTCREAT,
                        "%s: the run there is no smoke run, and stays as it is: --fast takes a "
                        "directory of its own, another --out",
                        dir);
+    if (!lock_take(&lock, dir, 0, err)) return false;
     bool ok = true;
     for (size_t i = 0; ok && i < sizeof files / sizeof *files; i++)
         ok = !task_join(path, dir, files[i]) || clear(path, err);
-    if (!ok || !file_list(&kept, dir, "at-", ".safetensors", err)) return false;
+    ok = ok && file_list(&kept, dir, "at-", ".safetensors", err);
     for (int i = 0; ok && i < kept.n; i++) ok = clear(kept.name[i], err);
     file_list_free(&kept);
+    lock_release(&lock);
     return ok;
 }

@@ -8,14 +8,15 @@
 
 /* The config with what makes it short, which the overrides may change again; and a set for it,
  * which is generated where the task can be, else of random tokens. Of task custom the data are its
- * own. Errors of config_load and task_generate. */
+ * own; so they are where an override names a directory that has some, and where it has none:
+ * EX_NOINPUT. Errors of config_load and task_generate. */
 bool fast_load(Config *c, const char *path, char *const *overrides, int count, Err *err);
 
 /* Whether the directory is of a smoke run. */
 bool fast_is_run(const char *dir);
 
 /* For a smoke run in `dir`: leaves nothing of an earlier one to go on from. EX_CANTCREAT: the run
- * there is none. */
+ * there is none, or is at work. */
 bool fast_clear(const char *dir, Err *err);
 
 #endif

@@ -58,6 +58,17 @@ check "by the task's rules" grep -q 'LRA' "$tmp/smoke/data/listops-fast/train.sa
 expect 73 'is no smoke run' "a run stays as it is" "${train[@]}" --fast --out "$tmp/own"
 check "with its checkpoint" test -e "$tmp/own/last.safetensors"
 expect 64 'exclude each other' "touching nothing" smoke "$tmp/words.json" --fast --dry-run
+expect 66 'elsewhere: has no data, and --fast makes .* in data/retrieval-fast alone' "of data where a task's could be" \
+    smoke "$tmp/words.json" --fast data.dir=elsewhere
+check "makes none there" test ! -e "$tmp/smoke/elsewhere"
+(cd "$tmp/smoke" && exec "$bin/cast_train" "$tmp/words.json" --fast train.steps=1000000 --out at-work) >"$tmp/log" 2>&1 &
+for ((i = 0; i < 200; i++)); do
+    [ -s "$tmp/smoke/at-work/metrics.jsonl" ] && break
+    sleep 0.1
+done
+expect 73 'at-work: is in use' "beside one that is at work" smoke "$tmp/words.json" --fast --out at-work
+check "leaves that its files" test -s "$tmp/smoke/at-work/metrics.jsonl"
+kill -KILL $! && wait $! 2>/dev/null
 
 # ---- a config on another ----
 
