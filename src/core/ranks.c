@@ -7,6 +7,7 @@
 #include "core/ranks.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -66,7 +67,8 @@ enum { MOST_BYTES = 1 << 30, TAG = 1 }; /* MPI counts in int */
 static struct {
     pthread_t thread;
     MPI_Comm comm; /* its own, so that nothing else waits in it */
-    double *heard; /* (count) when a rank was last heard of, by clock_seconds */
+    double awake;  /* seconds of this process, but for those that it was stopped */
+    double *heard; /* (count) when in these a rank was last heard of */
     int silence;   /* seconds */
     _Atomic bool ends;
 } watch;
@@ -122,18 +124,22 @@ static void say_and_hear(bool say) {
         if (is_watched(r)) MPI_Send(&beat, 1, MPI_CHAR, r, TAG, watch.comm);
     while (MPI_Iprobe(MPI_ANY_SOURCE, TAG, watch.comm, &there, &from), there) {
         MPI_Recv(&beat, 1, MPI_CHAR, from.MPI_SOURCE, TAG, watch.comm, MPI_STATUS_IGNORE);
-        watch.heard[from.MPI_SOURCE] = clock_seconds();
+        watch.heard[from.MPI_SOURCE] = watch.awake;
     }
 }
 
 static void *run_watch(void *unused) {
-    enum { BEATS = 10 }; /* a second; every tenth is said */
+    enum { BEATS = 10 };        /* a second, of which one is said */
+    const double longest = 0.5; /* seconds that count of one: what is longer was a stop */
     const struct timespec beat = {.tv_nsec = 1000000000 / BEATS};
+    double last = clock_seconds();
     for (int i = 0; !watch.ends; i++) {
         say_and_hear(i % BEATS == 0);
         for (int r = 0; r < count; r++)
-            if (is_watched(r) && clock_seconds() - watch.heard[r] > watch.silence) end_job(r);
+            if (is_watched(r) && watch.awake - watch.heard[r] > watch.silence) end_job(r);
         nanosleep(&beat, NULL);
+        watch.awake += fmin(clock_seconds() - last, longest);
+        last = clock_seconds();
     }
     return unused;
 }
@@ -141,7 +147,6 @@ static void *run_watch(void *unused) {
 static void start_watch(void) {
     MPI_Comm_dup(MPI_COMM_WORLD, &watch.comm);
     watch.heard = mem_alloc((size_t)count, sizeof *watch.heard);
-    for (int i = 0; i < count; i++) watch.heard[i] = clock_seconds();
     watch.silence = env_positive("CAST_SILENCE") ? env_positive("CAST_SILENCE") : RANKS_SILENCE;
     if (pthread_create(&watch.thread, NULL, run_watch, NULL) != 0) {
         log_warn("no thread for a watch over ranks: a host that is cut off is not noticed");

@@ -157,6 +157,12 @@ start "$tmp/silent" CAST_SILENCE=2
 [ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[1]}" && ended 30 && grep -q "rank 1 on .* has not been heard of for 2" "$tmp/log"
 result $? "a silent rank ends the job, and is named" "$tmp/log"
 pkill -KILL -f -- "--out $tmp/silent "
+start "$tmp/stopped" CAST_SILENCE=4
+[ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[@]}" && sleep 6 && kill -CONT "${pids[@]}" && sleep 5 && kill -0 "$job" &&
+    ! grep -q "not been heard of" "$tmp/log"
+result $? "a job that was stopped for longer goes on" "$tmp/log"
+kill -TERM "$job"
+ended 60
 start "$tmp/term"
 kill -TERM "$job"
 ended 60
