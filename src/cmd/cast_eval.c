@@ -121,14 +121,18 @@ static void print_approximation_json(const Trained *t, const Approximation *a) {
     cJSON_Delete(o);
 }
 
+/* model.KEY=VALUE, or model={...}. */
+static bool is_of_model(const char *word) {
+    return !strncmp(word, "model.", 6) || !strncmp(word, "model=", 6);
+}
+
 /* The weights once more, with the model as it was trained: a request without keys of the model. */
 static bool open_as_trained(Trained *t, const TrainedRequest *r, Err *err) {
     TrainedRequest plain = *r;
     char **words = mem_alloc((size_t)r->line.nwords + 1, sizeof *words);
     plain.line.nwords = 0;
     for (int i = 0; i < r->line.nwords; i++)
-        if (i == 0 || strncmp(r->line.words[i], "model.", 6) != 0)
-            words[plain.line.nwords++] = r->line.words[i];
+        if (i == 0 || !is_of_model(r->line.words[i])) words[plain.line.nwords++] = r->line.words[i];
     plain.line.words = words;
     const bool ok = trained_open(t, &plain, err);
     mem_free(words);

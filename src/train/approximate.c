@@ -104,6 +104,10 @@ bool approximate(Approximation *a, Trained *t, const Trained *other, int limit, 
     Collector k = {.comparer = &c, .t = t};
     const Model *m = &t->config.model;
     const int documents = t->config.train.batch * m->task.per_example;
+    if (other->config.model.max_tokens < m->max_tokens)
+        return err_set(err, EX_CONFIG,
+                       "model.max_length=%d: documents are as long as in training, %d tokens",
+                       other->config.model.conf.max_length, m->conf.max_length);
     const Pass pass = {.m = &other->config.model, .w = other->engine.w, .wt = other->engine.wt};
     if (!open_comparer(&c, a, &pass, documents * m->conf.depth, err)) return false;
     traces_open(&k.traces, m, documents, m->max_tokens, TRACES_INPUTS);

@@ -71,6 +71,13 @@ check "for programs" grep -q '"flops_share":' "$tmp/one"
 tr -d '\n\t' <"$tmp/one" >"$tmp/points"
 expect 0 '^clustered,,[0-9.]+,[0-9.]+' "which cast_report reads" \
     "$bin/cast_report" "$tmp/points" --what points --format csv
+window='{"type":"local","window":3}'
+"${eval[@]}" "$tmp/run" --approximation model.attention.type=local model.attention.window=3 >"$tmp/one" 2>&1
+"${eval[@]}" "$tmp/run" --approximation "model={\"depth\":2,\"heads\":2,\"d\":16,\"d_ff\":16,\"d_emb\":16,\"max_length\":60,\"attention\":$window}" >"$tmp/two" 2>&1
+check "the same of a model in one object" cmp "$tmp/one" "$tmp/two"
+train --out "$tmp/turned" model.positions=rope --no-test >"$tmp/log" 2>&1
+expect 78 'model.max_length=20: documents are as long as in training, 60 tokens' "not of shorter documents" \
+    "${eval[@]}" "$tmp/turned" --approximation model.max_length=20
 expect 64 'exclude each other' "predictions of no accuracy" "${eval[@]}" "$tmp/run" --approximation --predict "$tmp/p.csv"
 
 # ---- where it errs ----
