@@ -361,8 +361,7 @@ static void add_losses(cJSON *r, const cJSON *alone) {
     const double ranks = number(r, "ranks"), serial = number(first ? r : alone, "serial_seconds"),
                  n = ranks * number(r, "threads") / number(alone, "threads"),
                  step = step_seconds(r), faster = number(r, "gflops") / number(alone, "gflops"),
-                 used = faster / n,
-                 outside = (n - 1) * serial / (n * step),
+                 used = faster / n, outside = (n - 1) * serial / (n * step),
                  exchange = number(r, "exchange_seconds") / step,
                  waiting = first ? 0 : waiting_share(r);
     cJSON_AddNumberToObject(r, "base_threads", number(alone, "threads"));

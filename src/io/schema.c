@@ -10,7 +10,7 @@
 #include "core/nearest.h"
 #include "io/json.h"
 
-enum { WORD_MAX = 64, NAME_SIZE = 256, WORDS_MAX = 64, TEXT_SIZE = 512 };
+enum { NAME_SIZE = 256, WORDS_MAX = 64, TEXT_SIZE = 512 };
 
 /* A list of words: choices, or the keys of an object. */
 typedef struct Words {

@@ -38,7 +38,7 @@ typedef struct Run {
     RunLines train, val;
     RunLine test[RUN_TESTS]; /* of last.safetensors and best.safetensors */
     bool tested[RUN_TESTS];  /* with a finite loss: 0.1.0 tested what was not a number too */
-    RunLine mark;            /* the last one of a process: "save" or "resume"; step 0: none */
+    RunLine mark;            /* the last "save", "resume" or "rollback"; step 0: none */
     int64_t patience;        /* the update at which train.patience ended it; 0: it did not */
     int unread; /* lines that are not what meter.h describes: a crash tore them, or a hand */
 } Run;
