@@ -45,7 +45,7 @@ static const Kind kinds[] = {
     [KIND_PDF] = {"PDF document", {"%PDF-"}},
     [KIND_GNUPLOT] = {"script of gnuplot's that cast_report wrote",
                       {"set encoding utf8\nset term"}},
-    [KIND_SCRIPT] = {"script", {"#!"}},
+    [KIND_SCRIPT] = {"script that cast_sweep wrote", {"#!/bin/bash\n# Written by cast_sweep"}},
     [KIND_PREDICTIONS] = {"table of predictions", {"index,label,predicted"}},
     [KIND_CHECKED] = {"note of a check", {"cast-checked-"}},
     [KIND_LISTOPS] = {"table of ListOps", {"Source\tTarget"}},

@@ -158,6 +158,9 @@ check "in a directory of its own" test -e "$tmp/more/clusters=4,seed=1/last.safe
 odd="$tmp/it's here"
 expect 73 'nowhere' "a job script to nowhere" "${sweep[@]}" --out "$tmp/x" --slurm "$tmp/nowhere/job.sh"
 check "leaves nothing" test ! -e "$tmp/x"
+printf '#!/bin/bash\necho mine\n' >"$tmp/mine.sh"
+expect 73 'is no script that cast_sweep wrote' "or over a script of another's" "${sweep[@]}" --out "$tmp/x" --slurm "$tmp/mine.sh"
+check "leaves that" grep -q mine "$tmp/mine.sh"
 expect 0 "sbatch $tmp/job.sh" "writes a job script" "${sweep[@]}" --out "$odd" --slurm "$tmp/job.sh"
 check "that bash reads" bash -n "$tmp/job.sh"
 if command -v shellcheck >/dev/null; then

@@ -26,7 +26,7 @@ static const struct {
     {KIND_SVG, false, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<!DOCTYPE svg>\n<svg "},
     {KIND_PNG, false, "\x89PNG\r\n\x1a\n"},
     {KIND_GNUPLOT, false, "set encoding utf8\nset terminal svg size 600,440 noenhanced\n"},
-    {KIND_SCRIPT, false, "#!/bin/bash\n"},
+    {KIND_SCRIPT, false, "#!/bin/bash\n# Written by cast_sweep 0.2.0: an array job"},
     {KIND_PREDICTIONS, false, "index,label,predicted,p0,p1\n"},
     {KIND_LISTOPS, false, "Source\tTarget\r\n"},
     {KIND_PATHFINDER, false, "imgs/0 sample_0.png 0 1 1.0 6 4 14 0.5 1 1\n"},
@@ -89,6 +89,7 @@ static void a_row_each(void **state) {
     (void)state;
     expect(put("<?xml version=\"1.0\"?>\n<rss>", false), KIND_SVG, false);
     expect(put("# notes", false), KIND_SCRIPT, false);
+    expect(put("#!/bin/bash\necho mine\n", false), KIND_SCRIPT, false);
     expect(put("index,label", false), KIND_PREDICTIONS, false);
 }
 
