@@ -6,24 +6,51 @@
 #include "core/mem.h"
 #include "io/text.h"
 
-/* Of a normal distribution, 95 % lie within so many standard deviations. */
-static const double within = 1.96;
-
 /* In per cent. */
 typedef struct Side {
-    double accuracy, error; /* mean over seeds, and its standard error */
+    double accuracy;
+    double of_test, of_seeds; /* the variances of its mean over seeds */
     int seeds;
 } Side;
 
 /* Another draw of the test set would move the mean by the deviation of a share of its examples, and
- * other seeds by theirs over the root of their number. */
+ * other seeds by theirs over the root of their number. Masked tokens of one document are no
+ * examples of their own: of masked training there are seeds alone, of which it takes two. */
 static Side side_of(const Group *g) {
     Result r;
     group_result(&r, g, false);
     const double p = r.best.mean / 100;
     const double test = g->masked ? 0 : 100 * 100 * p * (1 - p) / r.test_examples;
-    const double seeds = r.best.n > 1 ? r.best.sd * r.best.sd / r.best.n : 0;
-    return (Side){r.best.mean, sqrt(test + seeds), r.best.n};
+    const double seeds = r.best.n > 1 ? r.best.sd * r.best.sd / r.best.n : g->masked ? NAN : 0;
+    return (Side){r.best.mean, test, seeds, r.best.n};
+}
+
+static double variance(const Side *s) { return s->of_test + s->of_seeds; }
+
+/* Within so many standard errors 95 % of what is estimated lie, of Student's t with n >= 1 degrees
+ * of freedom: with t = sqrt(n) tan(angle) its density is as cos(angle)^(n - 1). */
+static double within(double n) {
+    enum { STEPS = 20000 };
+    const double step = acos(-1) / 2 / STEPS, normal = 1.959963985;
+    double all = 0, sum = 0;
+    if (!(n < 1e4)) return normal;
+    for (int i = 0; i < STEPS; i++) all += pow(cos((i + 0.5) * step), n - 1);
+    for (int i = 0; i < STEPS; i++) {
+        const double next = pow(cos((i + 0.5) * step), n - 1);
+        if (sum + next >= 0.95 * all) return sqrt(n) * tan((i + (0.95 * all - sum) / next) * step);
+        sum += next;
+    }
+    return normal;
+}
+
+/* Degrees of freedom of the difference (Welch 1947, Satterthwaite 1946): variances of test sets are
+ * known, those of n seeds have n - 1. */
+static double freedom(const Side *a, const Side *b) {
+    const double all = variance(a) + variance(b);
+    double estimated = 0;
+    if (a->seeds > 1) estimated += a->of_seeds * a->of_seeds / (a->seeds - 1);
+    if (b->seeds > 1) estimated += b->of_seeds * b->of_seeds / (b->seeds - 1);
+    return all * all / estimated;
 }
 
 /* The only group of a task; NULL: there is none. */
@@ -40,10 +67,11 @@ static const Group *find_group(const Groups *g, const char *task, const char *na
 
 static void add_row(Table *t, const char *task, const Side *a, const Side *b) {
     const double difference = b->accuracy - a->accuracy;
-    const double error = sqrt(a->error * a->error + b->error * b->error), reach = within * error;
+    const double error = sqrt(variance(a) + variance(b)), reach = within(freedom(a, b)) * error;
     Cell *c = table_row(t);
     cell_text(c++, task);
-    const double numbers[] = {a->accuracy, a->error, a->seeds, b->accuracy, b->error, b->seeds};
+    const double numbers[] = {a->accuracy, sqrt(variance(a)), a->seeds,
+                              b->accuracy, sqrt(variance(b)), b->seeds};
     for (int i = 0; i < 6; i++) (c++)->mean = numbers[i];
     const double of_both[] = {difference, error, difference - reach, difference + reach};
     for (int i = 0; i < 4; i++) (c++)->mean = of_both[i];
@@ -75,9 +103,10 @@ static void add_columns(Table *t, char *const names[2]) {
 static void add_notes(Table *t, bool alone) {
     table_note(t,
                mem_strdup("Test accuracy of best, the mean over seeds of finished runs. Its "
-                          "standard error is of the test set, sqrt(p (1 - p) / examples), and of "
-                          "seeds, their standard deviation over the root of their number, as "
-                          "squares. 95 %: 1.96 standard errors each way."));
+                          "standard error is of the test set, sqrt(p (1 - p) / examples), but in "
+                          "masked training, and of seeds, their standard deviation over the root "
+                          "of their number, as squares. 95 %: by Student's t, since few seeds "
+                          "tell their deviation badly; 1.96 standard errors each way without."));
     if (alone)
         table_note(t,
                    mem_strdup("Of a single seed the spread over seeds is not known: its error is "
