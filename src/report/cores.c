@@ -118,11 +118,14 @@ static void print_data(FILE *f, const Cores *s) {
 
 void cores_plot(Plot *p, PlotSize size, const Cores *s) {
     int line = -1;
+    double most = 100;
+    for (int i = 0; i < s->n; i++) most = fmax(most, 100 * s->row[i].value[CORES_EFFICIENCY]);
     plot_panels(p, size, 1);
     print_data(p->f, s);
-    fputs("set logscale x 2\nset xlabel 'cores'\nset ylabel 'efficiency, %'\nset yrange [0:105]\n"
-          "set key bottom left\nplot ",
-          p->f);
+    fprintf(p->f,
+            "set logscale x 2\nset xlabel 'cores'\nset ylabel 'efficiency, %%'\n"
+            "set yrange [0:%g]\nset key bottom left\nplot ",
+            1.05 * most);
     for (int i = 0; i < s->n; i++) {
         if (!starts_line(s, i, &line)) continue;
         fprintf(p->f, "%s$line%d using 1:2 with linespoints ps 0.8", line ? ", \\\n     " : "",

@@ -9,7 +9,6 @@
 #include "io/json.h"
 #include "io/json_print.h"
 #include "io/text.h"
-#include "report/rows.h"
 
 static const struct {
     const char *key, *title, *column; /* in a row; for people; in CSV */
@@ -71,7 +70,7 @@ static bool take_row(void *to, cJSON *o, const char **why) {
     s->point[s->n++] = p;
     *why = "is no row of a comparison: it names no mechanism, or has neither 'error' nor "
            "'accuracy'";
-    return ok;
+    return ok && rows_of_one_task(s->task, o, why);
 }
 
 /* ---- settings ---- */
@@ -105,10 +104,13 @@ static double cost(const Point *p) {
     return isnan(seconds) ? p->value[POINT_FLOPS] : seconds;
 }
 
+/* Those of no known cost behind the others. */
 static int by_cost(const void *x, const void *y) {
     const Point *a = x, *b = y;
+    const double of_a = cost(a), of_b = cost(b);
     if (a->line != b->line) return a->line - b->line;
-    return (cost(a) > cost(b)) - (cost(a) < cost(b));
+    if (isnan(of_a) || isnan(of_b)) return isnan(of_a) - isnan(of_b);
+    return (of_a > of_b) - (of_a < of_b);
 }
 
 bool points_read(Points *s, char *const *paths, int n, Err *err) {
@@ -139,9 +141,10 @@ void points_free(Points *s) {
 
 /* NaN: full attention is not among them. */
 static double accuracy_of_full(const Points *s) {
-    for (int i = 0; i < s->n; i++)
-        if (!strcmp(s->point[i].mechanism, "full")) return s->point[i].value[POINT_ACCURACY];
-    return NAN;
+    double accuracy = NAN;
+    for (int i = 0; i < s->n && isnan(accuracy); i++)
+        if (!strcmp(s->point[i].mechanism, "full")) accuracy = s->point[i].value[POINT_ACCURACY];
+    return accuracy;
 }
 
 void points_table(Table *t, const Points *s) {
@@ -213,8 +216,9 @@ static void print_log_tics(FILE *f, char axis, double least, double most) {
     fputs(")\n", f);
 }
 
-/* A logarithmic axis of its own would go from one power of ten to another. */
-static void print_log_range(FILE *f, char axis, const Points *s, int value) {
+/* A logarithmic axis of its own would go from one power of ten to another. Where nothing is above 0
+ * it stays a linear one. */
+static void print_log_axis(FILE *f, char axis, const Points *s, int value) {
     double least = INFINITY, most = 0;
     for (int i = 0; i < s->n; i++) {
         const double v = values[value].scale * s->point[i].value[value];
@@ -222,14 +226,14 @@ static void print_log_range(FILE *f, char axis, const Points *s, int value) {
     }
     if (most <= 0) return;
     least /= 1.3, most *= 1.3;
-    fprintf(f, "set %crange [%g:%g]\n", axis, least, most);
+    fprintf(f, "set logscale %c\nset %crange [%g:%g]\n", axis, axis, least, most);
     print_log_tics(f, axis, least, most);
 }
 
 static void print_y_axis(FILE *f, const Points *s, int y) {
-    fprintf(f, "%s logscale y\nset autoscale y\nset ytics autofreq\nset ylabel '%s'\n",
-            y == POINT_ERROR ? "set" : "unset", values[y].title);
-    if (y == POINT_ERROR) print_log_range(f, 'y', s, y);
+    fprintf(f, "unset logscale y\nset autoscale y\nset ytics autofreq\nset ylabel '%s'\n",
+            values[y].title);
+    if (y == POINT_ERROR) print_log_axis(f, 'y', s, y);
 }
 
 static void print_panel(FILE *f, const Points *s, int x, int y) {
@@ -262,8 +266,8 @@ bool points_plot(Plot *p, PlotSize size, const Points *s, Err *err) {
                        "draw them over");
     plot_panels(p, size, panels);
     print_data(p->f, s);
-    fprintf(p->f, "set logscale x\nset format y '%%g'\nset xlabel '%s'\n", values[x].title);
-    print_log_range(p->f, 'x', s, x);
+    fprintf(p->f, "set format y '%%g'\nset xlabel '%s'\n", values[x].title);
+    print_log_axis(p->f, 'x', s, x);
     for (int i = 0; i < 3; i++)
         if (s->has[drawn[i]]) print_panel(p->f, s, x, (int)drawn[i]);
     plot_panels_end(p, panels);

@@ -13,6 +13,7 @@
 #include <cjson/cJSON.h>
 
 #include "report/plot.h"
+#include "report/rows.h"
 #include "report/table.h"
 
 typedef enum PointValue {
@@ -38,6 +39,7 @@ typedef struct Points {
     cJSON **json; /* (n) what rows were read from */
     Point *point; /* (n) by line, then cost */
     int n;
+    char task[ROWS_TASK];   /* of all rows that name one */
     bool has[POINT_VALUES]; /* any of them */
 } Points;
 

@@ -1,5 +1,8 @@
 #include "report/rows.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "io/json.h"
 #include "io/lines.h"
 
@@ -33,4 +36,14 @@ bool rows_read(char *const *paths, int n, const char *expected, TakeRow *take, v
     for (int i = 0; i < n; i++)
         if (!read_file(paths[i], expected, take, to, &rows, err)) return false;
     return rows > 0 || err_set(err, EX_NOINPUT, "%s: has no row", paths[0]);
+}
+
+bool rows_of_one_task(char task[ROWS_TASK], const cJSON *row, const char **why) {
+    const char *own = json_string(row, "task");
+    if (!own) own = json_string(json_at(row, "config"), "task");
+    if (!own) return true;
+    if (!*task) snprintf(task, ROWS_TASK, "%s", own);
+    if (!strcmp(own, task)) return true;
+    *why = "is of another task than those before it: a table is of one task";
+    return false;
 }

@@ -14,4 +14,9 @@ typedef bool TakeRow(void *to, cJSON *row, const char **why);
  * with the line. */
 bool rows_read(char *const *paths, int n, const char *expected, TakeRow *take, void *to, Err *err);
 
+/* Whether the row is of the same task as those before, where it names one: `task`, which is "" at
+ * first. False: `why` says that it is not. */
+enum { ROWS_TASK = 32 };
+bool rows_of_one_task(char task[ROWS_TASK], const cJSON *row, const char **why);
+
 #endif

@@ -62,7 +62,9 @@ static bool read_object(Scaling *s, const Lines *l, Err *err) {
         v[i] = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     }
     const char *mechanism = json_string(o, MECHANISM_NAME);
-    const bool ok = is_row(mechanism, v) || wrong(l, "is not a row of cast_bench", err);
+    const char *why = "is not a row of cast_bench";
+    const bool ok =
+        (is_row(mechanism, v) && rows_of_one_task(s->task, o, &why)) || wrong(l, why, err);
     if (ok) add_row(s, mechanism, v);
     cJSON_Delete(o);
     return ok;
@@ -236,6 +238,16 @@ static Slope growth(const ScalingRow *row, int n, int value, bool rate) {
 
 static void put_slope(Cell *c, Slope s) { c->mean = s.value, c->sd = s.error; }
 
+/* Where the longer half of n rows begins, which has two lengths where there are two. */
+static int longer_half(const ScalingRow *row, int n) {
+    int half = n > 2 ? n / 2 : 0;
+    const double most = row[n - 1].value[SCALING_TOKENS];
+    while (half > 0 && (row[half].value[SCALING_TOKENS] == most ||
+                        row[half].value[SCALING_TOKENS] == row[half - 1].value[SCALING_TOKENS]))
+        half--;
+    return half;
+}
+
 void scaling_growth(Table *t, const Scaling *s) {
     *t = (Table){0};
     table_column(t, "attention", MECHANISM_NAME, COLUMN_TEXT, 0);
@@ -245,7 +257,7 @@ void scaling_growth(Table *t, const Scaling *s) {
     table_column(t, "memory as N to the", "memory_exponent", COLUMN_SPREAD, 2);
     for (int i = 0, n; i < s->n; i += n) {
         for (n = 1; i + n < s->n && s->row[i + n].line == s->row[i].line;) n++;
-        const int half = n / 2, used = n - half;
+        const int half = longer_half(s->row + i, n), used = n - half;
         const ScalingRow *row = s->row + i + half;
         Cell *c = table_row(t);
         cell_text(c++, row->mechanism);

@@ -4,6 +4,7 @@
 #define REPORT_SCALING_H
 
 #include "report/plot.h"
+#include "report/rows.h"
 #include "report/table.h"
 
 enum {
@@ -24,6 +25,7 @@ typedef struct ScalingRow {
 typedef struct Scaling {
     ScalingRow *row; /* by line, then tokens */
     int n;
+    char task[ROWS_TASK]; /* of all rows that name one */
 } Scaling;
 
 /* EX_NOINPUT, or EX_DATAERR with the line. */

@@ -212,6 +212,14 @@ expect 64 "nothing to draw" "a plot over no cost" "$report" "$tmp/points" --what
 printf '{"mechanism": "full", "error": 0.5}\n{"mechanism": "full"}\n' >"$tmp/points"
 expect 65 'points: line 2: is no row' "a line that is none" "$report" "$tmp/points" --what points
 expect 66 'is a directory' "a run as rows" "$report" "$tmp/sweep" --what points
+printf '%s\n' '{"task": "text", "mechanism": "full", "accuracy": 0.5}' '{"config": {"task": "image"}, "mechanism": "full", "accuracy": 0.3}' \
+    >"$tmp/points"
+expect 65 'points: line 2: is of another task' "rows of two tasks" "$report" "$tmp/points" --what points
+printf '%s\n' '{"mechanism": "full", "error": 0, "flops_share": 1}' '{"mechanism": "lsh", "error": 0, "accuracy": 0.5}' \
+    '{"mechanism": "lsh", "error": 0, "flops_share": 0.5}' '{"mechanism": "full", "accuracy": 0.75}' >"$tmp/points"
+expect 0 '^lsh,,50,0,,' "what has no cost comes last" "$report" "$tmp/points" --what points --format csv
+check "and full attention's accuracy is found" grep -q '^lsh,,,0,50,-25' "$tmp/out"
+check "errors of nothing are drawn" with "$tmp/points" --what points --plot "$tmp/none.svg"
 
 # ---- lengths ----
 
@@ -230,6 +238,10 @@ done >"$tmp/growth.jsonl"
 expect 0 '^cast,1024,2048,1,,0,' "exponents of growth, of the longer half" \
     "$report" "$tmp/growth.jsonl" --what growth --format csv
 check "of time and of memory" grep -qE '^full,1024,2048,2,,1,' "$tmp/out"
+for n in 1024 2048; do
+    echo "{\"mechanism\": \"cast\", \"tokens\": $n, \"samples_per_s\": $((1048576 / n)), \"peak_rss_mb\": 8}"
+done >"$tmp/two.jsonl"
+expect 0 '^cast,1024,2048,1,,0,' "of two lengths" "$report" "$tmp/two.jsonl" --what growth --format csv
 expect 64 'growth is a table' "a plot of them" "$report" "$tmp/growth.jsonl" --what growth --plot "$tmp/growth.svg"
 expect 65 'line 1: does not name the columns' "another file" "$report" README.md --what length
 printf '{"mechanism": "cast", "tokens": 512, "samples_per_s": 8, "peak_share": 0.5}\n' >"$tmp/share.jsonl"
@@ -347,9 +359,10 @@ for run in "a 1 0.30" "a 2 0.34" "b 1 0.50" "b 2 0.52"; do
     sed -i 's/"which": "best"/"count": 1000, &/' "$tmp/pair/$side/$seed/metrics.jsonl"
 done
 a=$tmp/pair/a b=$tmp/pair/b
-expect 0 '^listops,32,2.485155931,2,51,1.870561413,2,19,3.110466203,12.903[0-9]*,25.096[0-9]*,higher' "a difference" \
+# The difference has 5.506 degrees of freedom, with which t is 2.50110.
+expect 0 '^listops,32,2.485155931,2,51,1.870561413,2,19,3.110466203,11.220[0-9]*,26.779[0-9]*,higher' "a difference" \
     "$report" "$a" "$b" --compare --format csv
-expect 0 '^listops,.*,-25.096[0-9]*,-12.903[0-9]*,lower' "the other way" "$report" "$b" "$a" --compare --format csv
+expect 0 '^listops,.*,-26.779[0-9]*,-11.220[0-9]*,lower' "the other way" "$report" "$b" "$a" --compare --format csv
 expect 0 'not told apart' "a run and itself" "$report" "$a/1" "$a/1" --compare
 check "tells of one seed" grep -q 'Of a single seed' "$tmp/out"
 make_run "$tmp/pair/b/other" 8 1 20 0.4
