@@ -79,9 +79,18 @@ validations() { # DIR
             sub(/.*\//, "", run)
             name[++runs] = run
         }
+        # What came after a place that a run went back to is not the run.
+        /"kind": "(resume|rollback)"/ && match($0, /"step": [0-9]+,/) {
+            back = substr($0, RSTART + 8, RLENGTH - 9) + 0
+            for (s in seen) if (s + 0 > back) delete accuracy[runs, s]
+        }
         /"kind": "val"/ && match($0, /"step": [0-9]+,/) {
             step = substr($0, RSTART + 8, RLENGTH - 9) + 0
             if (!(step in seen)) order[++steps] = step
+            for (i = steps; !(step in seen) && i > 1 && order[i - 1] > step; i--) {
+                order[i] = order[i - 1]
+                order[i - 1] = step
+            }
             seen[step] = 1
             if (match($0, /"accuracy": [0-9.e+-]+[,}]/)) accuracy[runs, step] = substr($0, RSTART + 12, RLENGTH - 13)
         }

@@ -54,6 +54,10 @@ echo '{"kind": "val", "step": 4, "accuracy": 0.75}' >>"$kept/clusters=4,seed=1/m
 expect 0 '^[|] 2 [|] - [|] 25.00 [|]$' "accuracies in validation" "${results[@]}" validations "$kept"
 check "side by side" grep -qxF '| 4 | 75.00 | 50.00 |' "$tmp/out"
 check "by the runs' names" grep -qxF '| updates | clusters=4,seed=1 | other |' "$tmp/out"
+mkdir -p "$tmp/back/a"
+printf '{"kind": "%s", "step": %d, "accuracy": 0.%d}\n' val 100 1 val 300 9 resume 200 0 val 250 2 >"$tmp/back/a/metrics.jsonl"
+expect 0 '^[|] 300 [|] - [|]$' "of what a run went back behind there is none" "${results[@]}" validations "$tmp/back"
+check "and updates rise" diff <(grep -oE '^\| [0-9]+ ' "$tmp/out") <(printf '| %d \n' 100 250 300)
 rm -r "$kept/other"
 curve() { # curve NAME LOSS...: a line an update
     local name=$1 step=0 loss
