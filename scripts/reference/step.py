@@ -130,11 +130,11 @@ def main() -> None:
         return
     model = load_model(config, load_file(args.weights), dtype)
     batch = read_batch(load_file(args.batch))
-    if args.out:
-        save_file(step(model, batch)[0], args.out)
     if args.steps:
         train(model, batch, args.steps)
         save_file(weights_of(model), args.weights_out)
+    if args.out:
+        save_file(step(model, batch)[0], args.out)
 
 
 if __name__ == "__main__":

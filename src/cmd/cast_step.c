@@ -66,6 +66,9 @@ static bool parse(Options *o, int argc, char **argv, Err *err) {
     if (!o->init && (!o->weights || !o->batch))
         return err_set(err, EX_USAGE,
                        "--weights and --batch are needed, or --init; see cast_step --help");
+    if (o->init && (o->weights || o->batch || o->out || o->steps > 0))
+        return err_set(err, EX_USAGE,
+                       "--init makes first weights alone: no --weights, --batch, --out or --steps");
     if ((o->init || o->steps > 0) && !o->weights_out)
         return err_set(err, EX_USAGE, "--weights-out is needed: where the weights go");
     if (!o->init && o->steps == 0 && !o->out)
@@ -307,6 +310,9 @@ static bool may_write(const Options *o, Err *err) {
         return err_set(err, EX_USAGE, "--out: %s is one of the inputs", o->out);
     if (o->weights_out && o->batch && file_same(o->weights_out, o->batch))
         return err_set(err, EX_USAGE, "--weights-out: %s is the batch itself", o->weights_out);
+    if (o->out && o->weights_out &&
+        (!strcmp(o->out, o->weights_out) || file_same(o->out, o->weights_out)))
+        return err_set(err, EX_USAGE, "--out and --weights-out are both %s", o->out);
     return (!o->out || kind_may_replace(o->out, KIND_TENSORS, err)) &&
            (!o->weights_out || kind_may_replace(o->weights_out, KIND_TENSORS, err));
 }

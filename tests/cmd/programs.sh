@@ -43,6 +43,11 @@ done
 check "updates" "${step[@]}" --weights "$w" --batch "$b" --steps 3 --weights-out "$tmp/w3"
 check "change the weights" bash -c "! cmp -s '$w' '$tmp/w3'"
 expect 64 'no CONFIG' "no config" "$bin/cast_step"
+expect 64 'init makes first weights alone' "first weights, and results of others" \
+    "${step[@]}" --init 1 --weights "$w" --batch "$b" --out "$tmp/none" --weights-out "$tmp/none-w"
+check "makes neither" test ! -e "$tmp/none" -a ! -e "$tmp/none-w"
+expect 64 'out and --weights-out are both' "one file for two outputs" \
+    "${step[@]}" --weights "$w" --batch "$b" --steps 1 --out "$tmp/none" --weights-out "$tmp/none"
 expect 64 '--weights and --batch' "no weights" "${step[@]}" --out "$o"
 expect 64 '--weights-out' "--steps without a place for weights" "${step[@]}" --weights "$w" --batch "$b" --steps 2
 expect 64 '--steps' "a number of steps that is none" "${step[@]}" --weights "$w" --batch "$b" --steps many --weights-out "$o"
