@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/option.h"
 #include "io/json.h"
 #include "io/json_print.h"
 #include "io/text.h"
@@ -197,6 +198,14 @@ static void print_seeds(const Writer *w) {
 
 /* ---- what to do with it ---- */
 
+/* "cast_eval NAME.safetensors", as a shell takes it. */
+static void print_call(const Writer *w, const char *program, const char *end) {
+    char *file = text_format("%s%s", w->name, end);
+    fprintf(w->f, "%s ", program);
+    option_print_word(w->f, file);
+    mem_free(file);
+}
+
 static void print_commands(const Writer *w) {
     const char *command = w->run ? of_first(w->run, "command") : NULL;
     fprintf(w->f, "\n## Commands\n\n```\n");
@@ -204,11 +213,25 @@ static void print_commands(const Writer *w) {
         text_plain(w->f, command);
         fputs("    # trained it\n", w->f);
     }
-    fprintf(w->f, "cast_train %s.json    # with the config below trains it anew%s\n", w->name,
+    print_call(w, "cast_train", ".json");
+    fprintf(w->f, "    # with the config below trains it anew%s\n",
             first_config(w) ? ", from its first weights" : "");
-    fprintf(w->f, "cast_eval %s.safetensors    # data.dir=DIR says where the data are\n", w->name);
-    if (w->c->python) fprintf(w->f, "python3 %s_numpy.py DATA/test.safetensors\n", w->name);
+    print_call(w, "cast_eval", ".safetensors");
+    fputs("    # data.dir=DIR says where the data are\n", w->f);
+    if (w->c->python) print_call(w, "python3", "_numpy.py");
+    if (w->c->python) fputs(" DATA/test.safetensors\n", w->f);
     fprintf(w->f, "```\n");
+}
+
+/* Of a module whose name may be no word of Python's. */
+static void print_import(const Writer *w, const char *end, const char *what) {
+    static const char digits[] = "0123456789",
+                      word[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    if (!strspn(w->name, digits) && !w->name[strspn(w->name, word)])
+        fprintf(w->f, "from %s%s import %s\n", w->name, end, what);
+    else
+        fprintf(w->f, "from importlib import import_module\n%s = import_module(\"%s%s\").%s\n",
+                what, w->name, end, what);
 }
 
 static void print_reading(const Writer *w) {
@@ -222,14 +245,10 @@ static void print_reading(const Writer *w) {
     }
     fprintf(w->f,
             " The files of Python beside it need nothing else of the program:\n\n```python\n");
-    fprintf(w->f,
-            "from %s_numpy import Model\nModel().logits(ids)    # token ids of a document, or of "
-            "two: logits(a, b)\n\n",
-            w->name);
-    fprintf(w->f,
-            "from %s_torch import load\nload()([ids])    # a batch of documents, or of pairs (a, "
-            "b)\n```\n",
-            w->name);
+    print_import(w, "_numpy", "Model");
+    fputs("Model().logits(ids)    # token ids of a document, or of two: logits(a, b)\n\n", w->f);
+    print_import(w, "_torch", "load");
+    fputs("load()([ids])    # a batch of documents, or of pairs (a, b)\n```\n", w->f);
 }
 
 static void print_config(const Writer *w, const char *title, const cJSON *config) {

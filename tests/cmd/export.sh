@@ -80,6 +80,11 @@ sed -n '/^```json$/,/^```$/p' "$card" | sed '1d;$d' >"$tmp/m.json"
 check "its config" cmp "$tmp/m.json" "$tmp/run/config.json"
 check "NumPy's reader" cmp "${card%.md}_numpy.py" src/export/model_numpy.py
 check "PyTorch's reader" cmp "${card%.md}_torch.py" src/export/model_torch.py
+expect 0 '' "to a name that is no word of Python's" "${export[@]}" "$tmp/run" --out "$tmp/2 short-m" --python
+check "has commands for a shell" has "$tmp/2 short-m.md" "^cast_eval '2 short-m.safetensors' "
+# shellcheck disable=SC2016
+sed -n '/^```python$/,/^```$/p' "$tmp/2 short-m.md" | sed -n '/^from/p;/^Model =/p' >"$tmp/away/reads.py"
+check "and lines that Python takes" python3 -m py_compile "$tmp/away/reads.py"
 check "a file alone has no figures" lacks "$tmp/third.md" '^\| (training|accuracy|over seeds)'
 "$bin/cast_sweep" "$tmp/tiny.json" train.lr=5e-3,1e-3 train.steps=8 --seeds 1..3 --out "$tmp/sweep" --threads 1 >"$tmp/out" 2>&1
 result $? "a sweep" "$tmp/out"
