@@ -105,8 +105,9 @@ END
 
 prenorm="model.norm=layer model.pre_norm=true"
 
-# The papers' model as it is shipped, with nothing of rope, convolution, pretraining, augmentation or averages: 25, 60,
-# 100 and 10 epochs; exact attention on Text for 10, single assignment on Image for 50.
+# The papers' model, of the shipped sizes and with nothing of rope, convolution, pretraining, augmentation or averages,
+# but norm, dropout and decay as here: 25, 60, 100 and 10 epochs; exact attention on Text for 10, single assignment on
+# Image for 50.
 of_papers() {
     cat <<END
 text 1 22500 $prenorm model.dropout=0.1 train.weight_decay=0.05 train.seed=1
