@@ -331,8 +331,8 @@ static void forward(const void *self, const AttnCall *c) {
     const Cast *s = self;
     CastState v;
     open(&v, s, c, false);
-    memset(v.rows.r, 0, (size_t)(v.clustered * c->d) * sizeof(real));
-    memset(v.rinter, 0, (size_t)(s->clusters * c->d) * sizeof(real));
+    memset(v.rows.r, 0, (size_t)v.clustered * (size_t)c->d * sizeof(real));
+    memset(v.rinter, 0, (size_t)s->clusters * (size_t)c->d * sizeof(real));
     attn_each(c, s->clusters, cluster_forward, cluster_forward_finish, &v);
     cast_summaries(&v);
     attn_output(c, &v.rows, c->Y, v.skips ? v.order : NULL, v.clustered);

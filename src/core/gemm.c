@@ -224,7 +224,8 @@ static bool xsmm_tn(real *C, int ldc, const real *A, int lda, const real *B, int
 static bool xsmm_nn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N,
                     int K, bool add) {
     (void)C, (void)ldc, (void)A, (void)lda, (void)B, (void)ldb, (void)M, (void)N, (void)K,
-        return false;
+        (void)add;
+    return false;
 }
 #define xsmm_tn xsmm_nn
 #endif

@@ -1,5 +1,7 @@
 #include "ops/conv.h"
 
+#include <stddef.h>
+
 #include "ops/vec.h"
 
 /* Rows, or taps, whose sums stay in registers while what they share is read once. */

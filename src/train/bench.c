@@ -252,7 +252,7 @@ static void list_parts(BenchResult *r, const Model *m, const LaneParts *sum, boo
     part(r, "embedding", s[PART_EMBEDDING], folded ? 0 : embedding);
     part(r, "attention: mechanism", mechanism, 3 * blocks * m->mech->flops(m->attn, (int)N));
     part(r, "attention: q k v o, norm", s[PART_ATTENTION] - mechanism,
-         6 * blocks * N * d * d * model_projections(m));
+         6 * blocks * N * d * (d * model_projections(m) + m->conf.conv));
     part(r, "feed-forward, norm", s[PART_FEED_FORWARD], 12 * blocks * N * d * m->conf.d_ff);
     part(r, "pooling, last norm", s[PART_POOLING], 0);
     part(r, "optimiser, sums, the rest", r->sample_seconds - used, 0);

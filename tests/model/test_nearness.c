@@ -158,8 +158,8 @@ static void seen_keys_reach(void **state) {
         "\"type\":\"lsh\",\"chunk\":3,\"buckets\":4,\"rounds\":3",
         "\"type\":\"smyrf\",\"cluster_size\":5,\"rounds\":2",
         "\"type\":\"cast\",\"clusters\":4,\"cluster_size\":9,\"summaries\":false",
-        "\"type\":\"cast\",\"clusters\":4,\"cluster_size\":9,\"summaries\":false,"
-        "\"mechanism\":\"sa_topk\""};
+        ("\"type\":\"cast\",\"clusters\":4,\"cluster_size\":9,\"summaries\":false,"
+         "\"mechanism\":\"sa_topk\"")};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         Case c;
         real before[N * WIDTH];
