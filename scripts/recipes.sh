@@ -68,6 +68,7 @@ pathfinder conv-augment 11000 $taps data.augment=true
 pathfinder conv-then-augment 11000 train.init=$dir/pathfinder-conv/last.safetensors $taps data.augment=true
 pathfinder grown 11000 train.init=$dir/pathfinder-conv-then-augment/last.safetensors $taps data.augment=true model.depth=4
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
+listops conv 1600 model.conv=15 model.conv_residual=true
 listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
 END
 }
