@@ -89,8 +89,8 @@ void cores_table(Table *t, const Cores *s) {
             if (has[k]) (c++)->mean = shown(k, s->row[i].value[k]);
     }
     table_note(t, text_format("efficiency: of the time of all threads, what one rank, or the one "
-                              "thread, of the first row would have taken; the other columns say "
-                              "what the rest is lost to, in per cent of it"));
+                              "thread, of the first row would have taken for as many operations; "
+                              "the other columns say what the rest is lost to, in per cent of it"));
 }
 
 /* Whether row i is the first of its line, which is then the `line`th. */

@@ -184,6 +184,9 @@ expect 0 '^text,,1,2,70,1.9,95,5' "efficiency over cores" "$report" "$tmp/cores"
 expect 0 '^"text, predicted",2,2,4,230,6,75,' "of a model" "$report" "$tmp/cores" --what cores --format csv
 check "a plot of cores" with "$tmp/cores" --what cores --plot "$tmp/cores.svg" --keep
 check "a line for what is predicted" grep -qE '^8 75$' <(sed 's/^ //' "$tmp/cores.svg.gnuplot")
+sed 's/0.95/1.2/' "$tmp/cores" >"$tmp/more"
+check "all of what is above 100 %" with "$tmp/more" --what cores --plot "$tmp/more.svg" --keep
+check "is inside" grep -qF 'set yrange [0:126]' "$tmp/more.svg.gnuplot"
 echo '{"task": "text", "ranks": 1, "threads": 2}' >"$tmp/cores"
 expect 65 'cores: line 1: .*efficiency' "a row that is none" "$report" "$tmp/cores" --what cores
 
@@ -367,5 +370,12 @@ expect 0 'not told apart' "a run and itself" "$report" "$a/1" "$a/1" --compare
 check "tells of one seed" grep -q 'Of a single seed' "$tmp/out"
 make_run "$tmp/pair/b/other" 8 1 20 0.4
 expect 64 'b has 2 configs of listops: name the runs of one' "several configs" "$report" "$a" "$b" --compare
+for side in a b; do
+    make_run "$tmp/pair/masked-$side" 4 1 20 "0.$([ $side = a ] && echo 30 || echo 50)"
+    sed -i 's/"train": {/&"objective": "masked", /' "$tmp/pair/masked-$side/config.json"
+    sed -i 's/"which": "best"/"count": 1000, &/' "$tmp/pair/masked-$side/metrics.jsonl"
+done
+expect 0 'masked.*,20,,,,not told apart' "nothing is certain of one masked run a side" \
+    "$report" "$tmp/pair/masked-a" "$tmp/pair/masked-b" --compare --format csv
 expect 64 'compare is of two RUNs, got 1' "one alone" "$report" "$a" --compare
 expect 64 'compare takes no --papers' "with another table" "$report" "$a" "$b" --compare --papers
