@@ -77,13 +77,23 @@ static bool split(GridKey *k, const char *list, Err *err) {
 
 /* ---- keys ---- */
 
+/* Of a key that begins with this one: it is the same, or a key within what this one replaces. */
+static bool refuse_key(const char *given, size_t size, Err *err) {
+    return given[size]
+               ? err_set(err, EX_USAGE,
+                         "'%.*s' replaces '%s', which is given before it: give it first", (int)size,
+                         given, given)
+               : err_set(err, EX_USAGE, "'%s' is given twice; several values are written %s=v1,v2",
+                         given, given);
+}
+
 static GridKey *add_key(Grid *g, const char *key, size_t size, Err *err) {
-    for (int i = 0; i < g->nkeys; i++)
-        if (strlen(g->keys[i].key) == size && !memcmp(g->keys[i].key, key, size)) {
-            err_set(err, EX_USAGE, "'%s' is given twice; several values are written %s=v1,v2",
-                    g->keys[i].key, g->keys[i].key);
-            return NULL;
-        }
+    for (int i = 0; i < g->nkeys; i++) {
+        const char *given = g->keys[i].key;
+        if (strncmp(given, key, size) != 0 || (given[size] && given[size] != '.')) continue;
+        refuse_key(given, size, err);
+        return NULL;
+    }
     g->keys = mem_grow(g->keys, (size_t)g->nkeys + 1, sizeof *g->keys);
     GridKey *k = &g->keys[g->nkeys++];
     *k = (GridKey){.key = text_format("%.*s", (int)size, key)};

@@ -187,18 +187,24 @@ static bool load(const Plan *p, int run, Config *c, Err *err) {
     return ok;
 }
 
-/* False only for what ends the sweep; `errors` has what ends the run. */
-static bool check_run(Plan *p, int run, const cJSON *there, Err *errors, Err *err) {
+/* What is known of a run once it is checked. */
+typedef struct Checked {
+    Err err;      /* what ends it */
+    char *config; /* in one line; NULL: it is none */
+} Checked;
+
+/* False only for what ends the sweep. */
+static bool check_run(Plan *p, int run, const cJSON *there, Checked *k, Err *err) {
     Config c;
     bool ok = true;
-    if (!load(p, run, &c, &errors[run])) {
+    if (!load(p, run, &c, &k->err)) {
         grid_name(&p->grid, run, p->runs[run].name);
-        plan_failed(p, run, PLAN_WRONG, errors[run].text);
+        plan_failed(p, run, PLAN_WRONG, k->err.text);
     } else {
         p->runs[run].work = work_of(&c);
+        k->config = json_text(c.resolved);
         ok = find_dir(p, run, there, c.resolved, err);
-        if (ok && !look_at(p, run, &c, &errors[run]))
-            plan_failed(p, run, PLAN_WRONG, errors[run].text);
+        if (ok && !look_at(p, run, &c, &k->err)) plan_failed(p, run, PLAN_WRONG, k->err.text);
     }
     config_free(&c);
     return ok;
@@ -217,7 +223,7 @@ static bool blames(const Err *e, const char *key) {
 }
 
 /* A value that no run can have, itself being what is wrong, is misspelt: an error, at once. */
-static bool check_values(const Plan *p, const Err *errors, Err *err) {
+static bool check_values(const Plan *p, const Checked *runs, Err *err) {
     const Grid *g = &p->grid;
     for (int k = 0; k < g->nkeys; k++)
         for (int v = 0; v < g->keys[k].n; v++) {
@@ -225,10 +231,10 @@ static bool check_values(const Plan *p, const Err *errors, Err *err) {
             for (int run = 0; run < g->runs; run++) {
                 if (grid_value(g, run, k) != v) continue;
                 last = run;
-                good += p->runs[run].state != PLAN_WRONG || !blames(&errors[run], g->keys[k].key);
+                good += p->runs[run].state != PLAN_WRONG || !blames(&runs[run].err, g->keys[k].key);
             }
             if (good) continue;
-            *err = errors[last];
+            *err = runs[last].err;
             return false;
         }
     return true;
@@ -250,18 +256,38 @@ static bool check_names(const Plan *p, Err *err) {
                              p->dir, twice);
 }
 
+static int by_config(const void *a, const void *b) {
+    return strcmp((*(const Checked *const *)a)->config, (*(const Checked *const *)b)->config);
+}
+
+/* Values that are written in other ways, or with their defaults, may come to the same config. */
+static bool check_configs(const Plan *p, const Checked *runs, Err *err) {
+    const Checked **sorted = mem_alloc((size_t)p->grid.runs, sizeof *sorted);
+    const Checked *a = NULL, *b = NULL;
+    size_t n = 0;
+    for (int i = 0; i < p->grid.runs; i++)
+        if (runs[i].config) sorted[n++] = &runs[i];
+    qsort(sorted, n, sizeof *sorted, by_config);
+    for (size_t i = 1; i < n && !a; i++)
+        if (!by_config(&sorted[i - 1], &sorted[i])) a = sorted[i - 1], b = sorted[i];
+    mem_free(sorted);
+    return !a || err_set(err, EX_CONFIG, "%s and %s are the same config: leave one of them out",
+                         p->runs[a - runs].name, p->runs[b - runs].name);
+}
+
 static bool check_runs(Plan *p, Err *err) {
-    Err *errors = mem_alloc((size_t)p->grid.runs, sizeof *errors);
+    Checked *runs = mem_alloc((size_t)p->grid.runs, sizeof *runs);
     cJSON *there = cJSON_CreateObject();
     bool ok = runs_there(there, p, err);
-    for (int i = 0; ok && i < p->grid.runs; i++) ok = check_run(p, i, there, errors, err);
+    for (int i = 0; ok && i < p->grid.runs; i++) ok = check_run(p, i, there, &runs[i], err);
     cJSON_Delete(there);
-    ok = ok && check_values(p, errors, err) && check_names(p, err);
+    ok = ok && check_values(p, runs, err) && check_configs(p, runs, err) && check_names(p, err);
     if (ok && plan_count(p, PLAN_WRONG) == p->grid.runs) {
-        *err = errors[0];
+        *err = runs[0].err;
         ok = false;
     }
-    mem_free(errors);
+    for (int i = 0; i < p->grid.runs; i++) mem_free(runs[i].config);
+    mem_free(runs);
     return ok;
 }
 

@@ -61,6 +61,9 @@ static void test_single_values(void **state) {
     g = open_grid(LISTS("train.lr=1"), "5"); /* --seeds is told even if it is one */
     expect(&g, 0, "train.lr=1 train.seed=5", "seed=5");
     grid_free(&g);
+    g = open_grid(LISTS("a={\"b\":1}", "a.c=2", "ab=3"), NULL); /* within what came before */
+    assert_int_equal(g.runs, 1);
+    grid_free(&g);
 }
 
 static void test_top_level_commas(void **state) {
@@ -158,6 +161,7 @@ static void test_refused(void **state) {
     refused("a=[1,2", NULL, "not closed");
     refused("a=\"1,2", NULL, "not closed");
     refused("x=2", NULL, "given twice");
+    refused("x.y=2,3", NULL, "'x' replaces 'x.y'");
     refused("train.seed=1", "1", "not both");
     refused("a=1", "", "--seeds");
     refused("a=1", "1,", "--seeds");

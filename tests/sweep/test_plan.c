@@ -158,6 +158,8 @@ static void test_errors_at_once(void **state) {
             "'model.att");
     refused(LISTS("model.heads=3,5"), EX_CONFIG, "must divide");
     refused(LISTS("task=listops,custom,nonsense"), EX_CONFIG, "'task' must be one of");
+    refused(LISTS("model.attention={\"clusters\":3},{\"type\":\"cast\",\"clusters\":3}"), EX_CONFIG,
+            "are the same config");
     assert_false(file_exists(scratch("sweep")));
 }
 
