@@ -250,4 +250,5 @@ def main():
     {"predict": predict_all, "check": check, "at": at, "batches": batches_table}[options.what](read(options.files[0]), spans, options)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -59,4 +59,5 @@ def main():
     sys.exit(f"turns.py: the interval is still wider than {args.within} %")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -240,6 +240,37 @@ static const char *next_word(const char **list, char *word, size_t size) {
     return word;
 }
 
+static bool check_mechanism(const char *name, Err *err) {
+    enum { MOST = 64 };
+    const char *names[MOST + 1] = {NULL};
+    for (int i = 0; attn_table[i] && i < MOST; i++) names[i] = attn_table[i]->name;
+    if (attn_find(name)) return true;
+    schema_not_among("on the command line", "--mechanisms", name, names, err);
+    err->code = EX_USAGE;
+    return false;
+}
+
+static bool check_length(const char *text, Err *err) {
+    int length;
+    return option_int("lengths", text, 1, INT_MAX, &length, err);
+}
+
+/* Before anything is measured: what is misspelt would be told after minutes. */
+static bool check_list(const char *option, const char *list, bool (*check)(const char *, Err *),
+                       Err *err) {
+    char word[64];
+    bool more = list != NULL;
+    while (more) {
+        const size_t n = strcspn(list, ",");
+        snprintf(word, sizeof word, "%.*s", (int)n, list);
+        if (!n) return err_set(err, EX_USAGE, "%s: one of the values is empty", option);
+        if (!check(word, err)) return false;
+        more = list[n] == ',';
+        list += n + more;
+    }
+    return true;
+}
+
 /* Each key of model.attention on the command line must be one of a mechanism in the list. */
 static bool check_keys(const Options *o, Err *err) {
     char name[64];
@@ -257,8 +288,8 @@ static bool check_keys(const Options *o, Err *err) {
     }
     bool ok = true;
     for (int i = 0; ok && i < o->noverrides; i++) ok = json_override(given, o->overrides[i], err);
-    ok = ok && schema_check(known, json_at(given, "model.attention"), o->config, "model.attention",
-                            "type", err);
+    ok = ok && schema_check(known, json_at(given, "model.attention"), "on the command line",
+                            "model.attention", "type", err);
     cJSON_Delete(given);
     mem_free(known);
     return ok;
@@ -323,7 +354,10 @@ static bool bench_row(const Options *o, const char *mechanism, const char *lengt
 static bool bench_table(const Options *o, Err *err) {
     char mechanism[64], length[32];
     bool any = false;
-    if (o->mechanisms && !check_keys(o, err)) return false;
+    if (!check_list("--lengths", o->lengths, check_length, err) ||
+        !check_list("--mechanisms", o->mechanisms, check_mechanism, err) ||
+        (o->mechanisms && !check_keys(o, err)))
+        return false;
     if (!o->json && o->approximation)
         printf("  %-12s %8s %10s %10s %10s\n", "attention", "tokens", "of FLOPs", "error", "kept");
     else if (!o->json)
@@ -344,11 +378,9 @@ static double step_seconds(const cJSON *r) {
     return number(r, "batch") / number(r, "samples_per_s");
 }
 
-/* The share of all threads' time in which they wait in lanes for others. Of several ranks nobody
- * knows how long the others worked. */
+/* The share of all threads' time in which they wait in lanes for others. */
 static double waiting_share(const cJSON *r) {
     const double step = number(r, "step_seconds"), threads = number(r, "threads");
-    if (number(r, "ranks") > 1) return 0;
     return 1 - number(r, "serial_seconds") / step - number(r, "busy_seconds") / (threads * step);
 }
 
@@ -362,12 +394,13 @@ static void add_losses(cJSON *r, const cJSON *alone) {
                  n = ranks * number(r, "threads") / number(alone, "threads"),
                  step = step_seconds(r), faster = number(r, "gflops") / number(alone, "gflops"),
                  used = faster / n, outside = (n - 1) * serial / (n * step),
-                 exchange = number(r, "exchange_seconds") / step,
-                 waiting = first ? 0 : waiting_share(r);
+                 exchange = number(r, "exchange_seconds") / step;
+    const bool told = number(r, "ranks") < 2; /* of ranks nobody knows how long the others worked */
+    const double waiting = first || !told ? 0 : waiting_share(r);
     cJSON_AddNumberToObject(r, "base_threads", number(alone, "threads"));
     cJSON_AddNumberToObject(r, "faster", faster);
     cJSON_AddNumberToObject(r, "efficiency", used);
-    cJSON_AddNumberToObject(r, "lost_waiting", waiting);
+    if (told) cJSON_AddNumberToObject(r, "lost_waiting", waiting);
     cJSON_AddNumberToObject(r, "lost_serial", outside);
     cJSON_AddNumberToObject(r, "lost_exchange", exchange);
     cJSON_AddNumberToObject(r, "lost_slower", 1 - used - waiting - outside - exchange);
@@ -380,15 +413,18 @@ static double percent(const cJSON *r, const char *key) {
 }
 
 static void print_scaling_head(void) {
-    printf("  %5s %7s %12s %8s %12s %12s %12s %10s %12s\n", "ranks", "threads", "samples/s",
+    printf("  %5s %7s %12s %8s %12s %14s %12s %10s %12s\n", "ranks", "threads", "samples/s",
            "faster", "efficiency", "lost:waiting", "serial part", "exchange", "slower work");
 }
 
 static void print_scaling_row(const cJSON *r) {
-    printf("  %5.0f %7.0f %12.2f %8.2f %10.1f %% %10.1f %% %10.1f %% %8.1f %% %10.1f %%\n",
+    char waiting[32] = "in slower work";
+    if (json_at(r, "lost_waiting"))
+        snprintf(waiting, sizeof waiting, "%.1f %%", percent(r, "lost_waiting"));
+    printf("  %5.0f %7.0f %12.2f %8.2f %10.1f %% %14s %10.1f %% %8.1f %% %10.1f %%\n",
            number(r, "ranks"), number(r, "threads"), number(r, "samples_per_s"),
-           number(r, "faster"), percent(r, "efficiency"), percent(r, "lost_waiting"),
-           percent(r, "lost_serial"), percent(r, "lost_exchange"), percent(r, "lost_slower"));
+           number(r, "faster"), percent(r, "efficiency"), waiting, percent(r, "lost_serial"),
+           percent(r, "lost_exchange"), percent(r, "lost_slower"));
 }
 
 static void tell_scaling_row(const Options *o, cJSON *r, const cJSON *alone) {
@@ -464,11 +500,12 @@ static bool bench(const Options *o, Err *err) {
     return true;
 }
 
-/* A rank that helps: silent; what is wrong with the command rank 0 says. */
+/* A rank that helps: silent. */
 static int help(int argc, char **argv) {
     Options o = {0};
     Err err = {0};
-    if (!freopen("/dev/null", "w", stdout) || !parse(&o, argc, argv, &err)) return EX_USAGE;
+    if (!freopen("/dev/null", "w", stdout)) return EX_OSERR;
+    if (!parse(&o, argc, argv, &err)) return help_refuse(program.name, &err);
     return help_main(program.name, o.threads);
 }
 

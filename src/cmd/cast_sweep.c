@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/mem.h"
 #include "core/option.h"
 #include "core/ranks.h"
@@ -45,7 +46,9 @@ static const Program program = {
     "Stopped at any moment, by whatever, the same command goes on where it was; runs that are done "
     "are not repeated. One that fails is told, tried again by the next call, and holds up no "
     "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
-    "DIR, of the same base config. Under mpirun each of n processes makes every n-th run.\n",
+    "DIR, of the same base config. Under mpirun each of n processes makes every n-th run, and "
+    "tells "
+    "of those that failed with status 0, since mpirun ends all at the first other one.\n",
     options,
     "Exit status: 0 all runs are done; 1 some failed; 75 stopped by a signal, and saved; others as "
     "cast_train's, where nothing could be begun. 'cast_train --help' lists the keys. 'cast_report "
@@ -60,6 +63,9 @@ static bool parse(SweepRequest *r, int argc, char **argv, Err *err) {
         return err_set(err, EX_USAGE, "--out DIR is missing" TRY_HELP);
     if (r->only && r->slurm) return err_set(err, EX_USAGE, "either --only or --slurm, not both");
     if (r->nodes && !r->slurm) return err_set(err, EX_USAGE, "--nodes is of --slurm" TRY_HELP);
+    if (r->only && r->ranks > 1)
+        return err_set(err, EX_USAGE, "--only is of one process, and mpirun has started %d",
+                       r->ranks);
     r->plan.config = line.words[0];
     r->plan.lists = line.words + 1;
     r->plan.nlists = line.nwords - 1;
@@ -77,9 +83,11 @@ int main(int argc, char **argv) {
     bool ok = parse(&r, argc, argv, &err);
     if (ok) {
         stop_ignore_write_signals();
-        ok = sweep_run(&r, &failed, &err);
+        if (r.dry_run) log_to_stdout();
+        ok = sweep_run(&r, &failed, &err) && (!r.dry_run || err_check_stdout(&err));
     }
-    const int status = !ok ? err_report(program.name, &err) : failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    const int some = r.ranks > 1 ? EXIT_SUCCESS : EXIT_FAILURE; /* as the help has it */
+    const int status = !ok ? err_report(program.name, &err) : failed ? some : EXIT_SUCCESS;
     mem_free(command);
     return status;
 }

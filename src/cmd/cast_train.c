@@ -155,13 +155,13 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     return ok;
 }
 
-/* A rank that helps: silent; what is wrong with the command rank 0 says. */
+/* A rank that helps: silent. */
 static int help(int argc, char **argv) {
     Options o = {0};
     Err err = {0};
-    if (!freopen("/dev/null", "w", stdout) ||
-        !option_parse(&o.line, &o, &program, argc, argv, &err) || !check_options(&o, &err))
-        return EX_USAGE;
+    if (!freopen("/dev/null", "w", stdout)) return EX_OSERR;
+    if (!option_parse(&o.line, &o, &program, argc, argv, &err) || !check_options(&o, &err))
+        return help_refuse(program.name, &err);
     return help_main(program.name, o.threads);
 }
 

@@ -88,12 +88,14 @@ static bool starts_ranks(pid_t pid) {
 }
 
 /* Open MPI's mpirun waits for hosts that it cannot reach, for as long as TCP does. A process of its
- * own, which mpirun does not know of, ends it after a while. */
+ * own, which mpirun does not know of, ends it after a while. It holds none of this process's files:
+ * its locks would outlive it. */
 static void end_mpirun(void) {
-    enum { GRACE = 10 };
+    enum { GRACE = 10, MOST_FILES = 1024 };
     const pid_t mpirun = getppid();
     if (!starts_ranks(mpirun) || fork() != 0) return;
     setsid();
+    for (int fd = 0; fd < MOST_FILES; fd++) close(fd);
     sleep(GRACE);
     if (starts_ranks(mpirun)) kill(mpirun, SIGKILL);
     _exit(EXIT_SUCCESS);
@@ -144,14 +146,13 @@ static void *run_watch(void *unused) {
     return unused;
 }
 
-static void start_watch(void) {
+static bool start_watch(Err *err) {
     MPI_Comm_dup(MPI_COMM_WORLD, &watch.comm);
     watch.heard = mem_alloc((size_t)count, sizeof *watch.heard);
     watch.silence = env_positive("CAST_SILENCE") ? env_positive("CAST_SILENCE") : RANKS_SILENCE;
-    if (pthread_create(&watch.thread, NULL, run_watch, NULL) != 0) {
-        log_warn("no thread for a watch over ranks: a host that is cut off is not noticed");
-        watch.ends = true;
-    }
+    const int why = pthread_create(&watch.thread, NULL, run_watch, NULL);
+    if (why) watch.ends = true; /* there is none */
+    return !why || err_set(err, EX_OSERR, "no thread for the watch over ranks: %s", err_words(why));
 }
 
 /* ---- the start and the end ---- */
@@ -189,8 +190,7 @@ bool ranks_open(int processors, Err *err) {
         return err_set(err, EX_UNAVAILABLE,
                        "this MPI lets only one thread of a process call it, and a rank needs two");
     check_binding(processors);
-    start_watch();
-    return true;
+    return start_watch(err);
 }
 
 void ranks_close(void) {

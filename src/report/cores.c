@@ -88,9 +88,11 @@ void cores_table(Table *t, const Cores *s) {
         for (int k = 0; k < CORES_VALUES; k++)
             if (has[k]) (c++)->mean = shown(k, s->row[i].value[k]);
     }
-    table_note(t, text_format("efficiency: of the time of all threads, what one rank, or the one "
-                              "thread, of the first row would have taken for as many operations; "
-                              "the other columns say what the rest is lost to, in per cent of it"));
+    table_note(t,
+               text_format("efficiency: of the time of all threads, what one rank, or the one "
+                           "thread, of the first row would have taken for as many operations; "
+                           "the other columns say what the rest is lost to, in per cent of it; of "
+                           "ranks \"slower work\" has the waiting too"));
 }
 
 /* Whether row i is the first of its line, which is then the `line`th. */

@@ -16,10 +16,11 @@ typedef struct Helper {
     real *w, *grads; /* (total) grads: of what others' lanes come to, and nobody reads */
 } Helper;
 
+/* Held against memory is what an update touches whatever it reads, as rank 0 does. */
 static bool open_engine(Helper *h, const CrewModel *c, const char *text, Err *err) {
     cJSON *keys = cJSON_Parse(text);
     const bool ok = model_open(&h->m, keys, &c->task, "rank 0's config", err) &&
-                    mem_fits(engine_bytes(&h->m, c->max_batch, c->lanes, c->train), err) &&
+                    mem_fits(2 * h->m.params.total * sizeof(real), err) &&
                     engine_open(&h->e, &h->m, c->max_batch, c->lanes, c->train, err);
     cJSON_Delete(keys);
     return ok;
@@ -83,11 +84,15 @@ static void help_rank_0(void) {
     }
 }
 
+int help_refuse(const char *program, const Err *err) {
+    return err->code == EX_USAGE ? err->code : err_report(program, err);
+}
+
 int help_main(const char *program, int threads) {
     Err err = {0};
     stop_ignore_signals();
     lanes_open(threads);
-    if (!ranks_open(lanes_processors(), &err)) return err.code;
+    if (!ranks_open(lanes_processors(), &err)) return help_refuse(program, &err);
     if (!lanes_start(&err)) return err_report(program, &err);
     gemm_open();
     help_rank_0();

@@ -162,6 +162,14 @@ expect 0 '^ +1 +3 .* % .* % .* %$' "threads, and what is lost" "$bin/cast_bench"
 check "1, 2 and 3 of them" test "$(awk '/%$/ { printf "%s ", $2 }' "$tmp/out")" = "1 2 3 "
 expect 0 '"threads":2,.*"lost_waiting":.*"lost_serial":.*"lost_slower":' "as JSON" \
     "$bin/cast_bench" "$tmp/tiny.json" --scaling --json --seconds 0.01 --threads 2
+expect 64 '^cast_bench: --lengths: one of the values is empty' "a list of nothing" \
+    "$bin/cast_bench" "$tmp/tiny.json" --lengths= --seconds 0.01 --threads 1
+expect 64 "is empty" "a value of nothing" "$bin/cast_bench" "$tmp/tiny.json" --lengths 16,,32 --seconds 0.01 --threads 1
+expect 64 "lengths: expected a number" "a length that is none" \
+    "$bin/cast_bench" "$tmp/tiny.json" --lengths 16,long --seconds 0.01 --threads 1
+expect 64 'did you mean "full"' "a misspelt mechanism" \
+    "$bin/cast_bench" "$tmp/tiny.json" --mechanisms cast,ful --seconds 0.01 --threads 1
+check "before anything is measured" bash -c "! grep -q '^  cast' '$tmp/out'"
 expect 64 'one mechanism' "of several mechanisms" "$bin/cast_bench" "$tmp/tiny.json" --scaling --mechanisms cast,full
 four=("$bin/cast_bench" "$tmp/tiny.json" --seconds 0.01 --threads 1 model.attention.clusters=four)
 expect 78 "failed, as said above" "a key that is wrong for one mechanism" "${four[@]}" --mechanisms cast
@@ -176,7 +184,7 @@ expect 0 'cast .*failed, as said above' "CONFIG's keys stay with its mechanism" 
 check "others have their defaults" grep -qE 'full +64 +[0-9]' "$tmp/out"
 expect 0 'cast +64 +[0-9]' "cast too" \
     "$bin/cast_bench" "$tmp/four.json" --seconds 0.01 --threads 1 --mechanisms cast model.attention.clusters=4
-expect 0 "model.max_length.* must be an integer" "a length that is none, beside one that is" \
-    "$bin/cast_bench" "$tmp/tiny.json" --lengths 16,sixteen --seconds 0.01 --threads 1
-expect 78 'failed, as said above' "that alone" "$bin/cast_bench" "$tmp/tiny.json" --lengths sixteen --seconds 0.01 --threads 1
+expect 0 "model.max_length.* must be an integer" "a length that no config has, beside one that it may" \
+    "$bin/cast_bench" "$tmp/tiny.json" --lengths 16,2000000000 --seconds 0.01 --threads 1
+expect 78 'failed, as said above' "that alone" "$bin/cast_bench" "$tmp/tiny.json" --lengths 2000000000 --seconds 0.01 --threads 1
 expect 78 "'model.attention.type'" "an unknown mechanism" "$bin/cast_bench" "$tmp/tiny.json" model.attention.type=fulll

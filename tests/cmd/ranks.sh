@@ -80,6 +80,14 @@ result $? "is told by rank 0 alone" "$tmp/out"
 expect 70 "not be finite" "numbers that are not finite" \
     timeout 60 mpirun -n 3 "$out/cast_train" "$tmp/single.json" train.lr=1000 train.clip=0 train.warmup=0 --out "$tmp/nan"
 
+
+sweep=(timeout 60 mpirun -n 2 "$bin/cast_sweep" "$tmp/single.json" --threads 1)
+expect 0 '^failed   run 2, heads=3: ' "a sweep of which a process has only a run that cannot be" \
+    "${sweep[@]}" model.heads=2,3 train.steps=3000 train.eval_every=1000 --out "$tmp/sweep"
+check "ends no other" grep -q '"test"' "$tmp/sweep/heads=2/metrics.jsonl"
+expect 64 'only is of one process, and mpirun has started 2' "a run alone, for several processes" \
+    "${sweep[@]}" model.heads=2,4 --only 1 --out "$tmp/only"
+
 # One document alone gives numbers that are not finite, and each in turn, so that each rank is the only one to meet them:
 # it has a token that the others have not, with weights that overflow.
 largest='\xff\xff\x7f\x7f'
@@ -156,6 +164,8 @@ result $? "rank 0 cannot write: the run goes on, with the same bits" "$tmp/log"
 start "$tmp/silent" CAST_SILENCE=2
 [ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[1]}" && ended 30 && grep -q "rank 1 on .* has not been heard of for 2" "$tmp/log"
 result $? "a silent rank ends the job, and is named" "$tmp/log"
+goes_on "$tmp/silent"
+result $? "and the run goes on at once" "$tmp/log"
 pkill -KILL -f -- "--out $tmp/silent "
 start "$tmp/stopped" CAST_SILENCE=4
 [ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[@]}" && sleep 6 && kill -CONT "${pids[@]}" && sleep 5 && kill -0 "$job" &&
