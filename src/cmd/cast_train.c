@@ -141,7 +141,7 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     Config c = {0};
     stop_ignore_write_signals();
     if (o->request.dry_run && !o->request.json) log_to_stdout();
-    lanes_open(o->threads);
+    ranks_warn(lanes_open(o->threads));
     if (!lanes_start(err)) return false;
     gemm_open();
     config_run_dir(dir, sizeof dir, config, overrides, n);

@@ -56,6 +56,30 @@ void ranks_leave(void) {
     }
 }
 
+static int processors_here(void) { return (int)sysconf(_SC_NPROCESSORS_ONLN); }
+
+static int ranks_beside(int rank) {
+    int n = 0;
+    for (int r = 0; r < count; r++) n += !strcmp(hosts[r], hosts[rank]);
+    return n;
+}
+
+double ranks_times(int threads) {
+    const double all = processors_here();
+    double times = 0;
+    if (ranks_count() < 2) return 1;
+    for (int r = 0; r < count; r++) times += fmin(1, all / ranks_beside(r) / fmin(threads, all));
+    return times;
+}
+
+void ranks_warn(int threads) {
+    const int here = ranks_count() < 2 ? 1 : ranks_beside(me), all = processors_here();
+    if (here > 1 && here * threads > all)
+        log_warn("%d ranks of %d thread%s on %d processors: they take turns, which makes nothing "
+                 "faster; --threads %d gives each its own",
+                 here, threads, threads == 1 ? "" : "s", all, all > here ? all / here : 1);
+}
+
 #ifdef HAVE_MPI
 
 #include <mpi.h>
@@ -166,9 +190,7 @@ static void learn_hosts(void) {
 
 /* Open MPI binds one or two ranks to a core each: all threads of a rank share it. */
 static void check_binding(int ours) {
-    const int all = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    int here = 0;
-    for (int r = 0; r < count; r++) here += !strcmp(hosts[r], hosts[me]);
+    const int all = processors_here(), here = ranks_beside(me);
     if (me == 0 && (ours + 1) * here <= all)
         log_warn(
             "mpirun lets each of %d ranks here have %d of the %d processors: 'mpirun --bind-to "

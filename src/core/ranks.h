@@ -28,6 +28,12 @@ int ranks_count(void);
  * rank does can so be measured beside what all do. */
 void ranks_alone(bool alone);
 int ranks_me(void);
+/* All ranks, of so many threads each, have so many times the processors that one of them has: as
+ * many times as there are ranks, unless those of a host, taken to be as this one, have more threads
+ * than it has processors. */
+double ranks_times(int threads);
+/* For rank 0, once: warns where they have. */
+void ranks_warn(int threads);
 /* Before that, and without MPI, as mpirun tells it: how many processes it has started, 0 where it
  * is not there, and which of them this is. */
 int ranks_started(void);

@@ -303,7 +303,7 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *
                            .summed = m->params.total - b->engine.fold.from};
         const double before = peak_gflops(threads), step = time_steps(b, seconds, r),
                      after = peak_gflops(threads);
-        r->peak_gflops = r->ranks * (before > after ? before : after);
+        r->peak_gflops = ranks_times(threads) * (before > after ? before : after);
         rate(r, b, step);
         struct rusage usage;
         getrusage(RUSAGE_SELF, &usage);

@@ -187,7 +187,7 @@ void meter_update(Meter *m, State *s, const Work *work, double lr, double norm) 
 void meter_peak(Meter *m) {
     const double now = clock_seconds();
     if (m->peak > 0 && now - m->peak_measured < peak_seconds) return;
-    const double peak = ranks_count() * peak_gflops(lanes_threads()); /* of ranks as this one */
+    const double peak = ranks_times(lanes_threads()) * peak_gflops(lanes_threads());
     if (peak > m->peak) m->peak = peak;
     m->peak_measured = now;
     m->peaks++;
