@@ -103,11 +103,12 @@ unpack() {
     rm -rf "$part"
 }
 
-# Files that are there already are the user's: they are imported as they are. 66: there are none.
-if [ -d "$raw" ] && [ ! -e "$archive" ]; then
+# Files that are there already are the user's: they are imported as they are, also where LRA's release has been fetched
+# for another task.
+if [ -d "$raw" ] && { [ ! -e "$archive" ] || [ "$url" = "$lra" ]; }; then
     said=$("$cast_data" import "$task" "$raw" --out "$out" 2>&1)
     status=$?
-    if [ $status -ne 66 ]; then
+    if [ $status -ne 66 ] || [[ $said != *": holds no "* ]]; then
         echo "$said" >&2
         exit $status
     fi

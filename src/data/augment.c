@@ -22,8 +22,14 @@ RngKey augment_key(uint64_t seed, int64_t epoch, int example, int document) {
     return rng_subkey(rng_subkey(key, (uint64_t)example), (uint64_t)document);
 }
 
+/* Of a square picture; 0: it is none, and is left as it is. */
+static int side_of(int n) {
+    const int side = (int)lround(sqrt(n));
+    return side * side == n ? side : 0;
+}
+
 void augment_picture(const Augment *a, int *ids, int n, int *scratch, RngKey key) {
-    const int side = (int)lround(sqrt(n)), ways = 2 * a->shift + 1;
+    const int side = side_of(n), ways = 2 * a->shift + 1;
     const bool mirror = a->flip && rng_below(key, 0, 2);
     const int down = (int)rng_below(key, 1, (uint32_t)ways) - a->shift;
     const int right = (int)rng_below(key, 2, (uint32_t)ways) - a->shift;
@@ -38,7 +44,7 @@ void augment_picture(const Augment *a, int *ids, int n, int *scratch, RngKey key
 }
 
 void augment_symmetry(const Augment *a, int *ids, int n, int *scratch, RngKey key) {
-    const int side = (int)lround(sqrt(n)), last = side - 1;
+    const int side = side_of(n), last = side - 1;
     const unsigned which = rng_below(key, 0, 8);
     (void)a;
     memcpy(scratch, ids, (size_t)n * sizeof *ids);

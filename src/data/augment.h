@@ -20,11 +20,12 @@ typedef void AugmentFn(const Augment *a, int *ids, int n, int *scratch, RngKey k
 enum { AUGMENT_SCRATCH = 4 };
 
 /* A square picture, row by row: mirrored left to right or not, and shifted by up to `shift` pixels
- * each way, as likely each; what comes in is 0. */
+ * each way, as likely each; what comes in is 0. One that is no square is left as it is. */
 AugmentFn augment_picture;
 extern const ConfigKey augment_picture_keys[];
 
-/* A square picture under one of the eight symmetries of the square, as likely each. */
+/* A square picture under one of the eight symmetries of the square, as likely each. One that is no
+ * square is left as it is. */
 AugmentFn augment_symmetry;
 
 /* Each token is masked (core/token.h) with probability `drop`. */

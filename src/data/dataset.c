@@ -364,10 +364,27 @@ void dataset_of(Dataset *d, const DatasetWriter *w) {
                    .pairs = w->couples};
 }
 
-bool dataset_may_write(const char *dir, Err *err) {
+/* Whether what is there, if anything, is of that task. One that is damaged may be replaced. */
+static bool is_of_task(const char *path, const char *task, Err *err) {
+    StFile f;
+    Err ignored;
+    if (!file_exists(path) || !st_open(&f, path, &ignored)) return true;
+    const char *theirs = st_meta(&f, "task");
+    if (!theirs || strcmp(theirs, task) != 0)
+        err_set(err, EX_CANTCREAT,
+                "%s: is there and is of %.40s, so no set of %s takes its place: give another "
+                "directory, or remove it",
+                path, theirs ? theirs : "your own", task);
+    const bool same = theirs && !strcmp(theirs, task);
+    st_close(&f);
+    return same;
+}
+
+bool dataset_may_write(const char *dir, const char *task, Err *err) {
     char path[FILE_PATH_MAX];
     for (int s = 0; s < SPLITS; s++)
-        if (!dataset_path(path, dir, s, err) || !kind_may_replace(path, KIND_DATASET, err))
+        if (!dataset_path(path, dir, s, err) || !kind_may_replace(path, KIND_DATASET, err) ||
+            !is_of_task(path, task, err))
             return false;
     return true;
 }

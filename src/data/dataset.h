@@ -77,8 +77,9 @@ bool dataset_write(DatasetWriter *w, const char *path, Err *err);
 void dataset_of(Dataset *d, const DatasetWriter *w);
 void dataset_writer_free(DatasetWriter *w);
 
-/* Whether the splits may be written into `dir`: what is there in their places are datasets. */
-bool dataset_may_write(const char *dir, Err *err);
+/* Whether the splits may be written into `dir`: what is there in their places are datasets of that
+ * task. */
+bool dataset_may_write(const char *dir, const char *task, Err *err);
 /* Removes what writers that died left beside the splits. */
 void dataset_tidy(const char *dir);
 /* Writes the three splits into `dir`, which is made, one process at a time. What can fail is done

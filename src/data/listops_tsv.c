@@ -190,7 +190,7 @@ bool listops_may_export(const char *to, Err *err) {
     for (int s = 0; s < SPLITS; s++)
         if (!dataset_file(path, to, files[s], err) || !kind_may_replace(path, KIND_LISTOPS, err))
             return false;
-    return true;
+    return file_may_make_dirs(to, err);
 }
 
 bool listops_export(const char *dir, const char *to, Err *err) {

@@ -110,10 +110,25 @@ static bool export_open(Export *e, int batch, Err *err) {
     if (n >= FILE_PATH_MAX - 32)
         return err_set(err, EX_CANTCREAT, "--png: %.80s...: the name is too long", e->dir);
     if (!file_make_dirs(path, err)) return false;
-    snprintf(path, sizeof path, "%s/metadata", e->dir);
-    if (!file_make_dirs(path, err)) return false;
     snprintf(path, sizeof path, "%s/metadata/%d.npy", e->dir, batch);
     return atomic_open(&e->metadata, path, KIND_PATHFINDER, err);
+}
+
+/* Lists of an export that was there before, also of one that was not ended, would give its labels
+ * to the new pictures. */
+static bool export_begin(const Export *e, Err *err) {
+    char dir[FILE_PATH_MAX];
+    FileList lists;
+    if (!e->dir) return true;
+    if (!file_in(dir, e->dir, "metadata", err) || !file_make_dirs(dir, err) ||
+        !file_list(&lists, dir, "", ".npy", err))
+        return false;
+    bool ok = true;
+    for (int i = 0; ok && i < lists.n; i++)
+        ok = kind_may_replace(lists.name[i], KIND_PATHFINDER, err);
+    for (int i = 0; ok && i < lists.n; i++) ok = file_remove(lists.name[i], err);
+    file_list_free(&lists);
+    return ok;
 }
 
 /* Image i of `total`, with the line of metadata that LRA's release has. */
@@ -190,6 +205,7 @@ static bool generate(const Task *t, const TaskRequest *r, Err *err) {
     Making m = {.r = r, .total = r->test + r->val + r->train};
     if (!read_style(t, r, &style, err) || !check_room(t, &style, m.total, err)) return false;
     m.export = (Export){.dir = task_setting(r, "png"), .style = &style};
+    if (!export_begin(&m.export, err)) return false;
     m.progress = log_count_start(t->name, "images");
     task_writers(m.w, t, RULES "side %d, %d paddles, %d distractors, contrast %g; seed %" PRIu64,
                  style.side, style.paddles, style.distractors, style.contrast, r->seed);

@@ -74,14 +74,19 @@ static bool check_request(const Task *task, const TaskRequest *r, bool import, E
                    import ? "imported" : "generated", way);
 }
 
+/* Before anything is made, which may take hours. */
+static bool check_place(const Task *task, const char *dir, Err *err) {
+    return dataset_may_write(dir, task->name, err) && file_may_make_dirs(dir, err);
+}
+
 bool task_import(const Task *task, const TaskRequest *r, Err *err) {
-    return check_request(task, r, true, err) && dataset_may_write(r->out, err) &&
+    return check_request(task, r, true, err) && check_place(task, r->out, err) &&
            task->import(task, r, err);
 }
 
 bool task_generate(const Task *task, const TaskRequest *r, Err *err) {
     TaskRequest full = *r;
-    if (!check_request(task, r, false, err) || !dataset_may_write(r->out, err)) return false;
+    if (!check_request(task, r, false, err)) return false;
     if (!full.train) full.train = task->official[SPLIT_TRAIN];
     if (!full.val) full.val = task->official[SPLIT_VAL];
     if (!full.test) full.test = task->official[SPLIT_TEST];
@@ -89,7 +94,7 @@ bool task_generate(const Task *task, const TaskRequest *r, Err *err) {
     if (total > task->most)
         return err_set(err, EX_USAGE, "%s: %" PRId64 " examples in all, expected at most %d",
                        task->name, total, task->most);
-    return task->generate(task, &full, err);
+    return check_place(task, r->out, err) && task->generate(task, &full, err);
 }
 
 /* Sets *found to whether all splits are there. Train is written last, so train without the others

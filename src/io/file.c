@@ -36,8 +36,16 @@ bool atomic_is_temp(const char *name, const char *base) {
     return *pid && pid[strspn(pid, "0123456789")] == '\0';
 }
 
-/* A writer holds a lock on its temporary, so one that can be locked was left by a process that
- * died. Without this every crash during a save would leave a checkpoint's worth of garbage. */
+/* Whether the name is that of the open file, and not of one that has been made since. */
+static bool is_still(int dir, const char *name, int fd) {
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && fstatat(dir, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* A writer holds a lock on its temporary until it has its name, so one that can be locked was left
+ * by a process that died. Without this every crash during a save would leave a checkpoint's worth
+ * of garbage. */
 void atomic_tidy(const char *path) {
     char dir[FILE_PATH_MAX];
     const char *base = split(path, dir);
@@ -47,7 +55,8 @@ void atomic_tidy(const char *path) {
         if (!atomic_is_temp(e->d_name, base)) continue;
         int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0) continue;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlinkat(dirfd(d), e->d_name, 0);
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still(dirfd(d), e->d_name, fd))
+            unlinkat(dirfd(d), e->d_name, 0);
         close(fd);
     }
     closedir(d);
@@ -96,14 +105,14 @@ static bool find_target(char target[FILE_PATH_MAX], const char *path, Err *err) 
     return !is_link || realpath(path, target) || cannot_create(path, err);
 }
 
-/* -1 and errno. Another process may tidy up before it is locked; then it is made again. Where the
- * file system has no locks leftovers stay: nothing else is lost. */
+/* -1 and errno. Another process may tidy up before it is locked, or be just about to; then it is
+ * made again. Where the file system has no locks leftovers stay: nothing else is lost. */
 static int open_temp(const char *path) {
     struct stat st;
     for (;;) {
         const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0) return fd;
-        flock(fd, LOCK_EX | LOCK_NB);
+        flock(fd, LOCK_EX);
         if (fstat(fd, &st) != 0 || st.st_nlink > 0) return fd;
         close(fd);
     }
@@ -153,11 +162,12 @@ static int flush(AtomicFile *a) {
     return why;
 }
 
+/* One that may be written but not read cannot be. */
 static bool sync_dir(const char *path) {
     char dir[FILE_PATH_MAX];
     split(path, dir);
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return false;
+    if (fd < 0) return errno == EACCES;
     bool ok = fsync(fd) == 0 || errno == EINVAL; /* EINVAL: directories here need no fsync */
     int why = errno;
     close(fd);
@@ -171,8 +181,9 @@ static bool write_failed(const char *path, int why, Err *err) {
     split(path, dir);
     if (statvfs(dir, &fs) == 0)
         format_bytes(bytes, sizeof bytes, (double)fs.f_bavail * (double)fs.f_frsize);
-    return err_set(err, err_status(why, EX_IOERR), "%s: cannot be written: %s (%s free there); %s",
-                   path, err_words(why), bytes, "the file of before, if any, is untouched");
+    return err_set(err, err_status(why, EX_IOERR), "%s: cannot be written: %s (%s free there)%s",
+                   path, err_words(why), bytes,
+                   file_exists(path) ? "; the file of before is untouched" : "");
 }
 
 bool atomic_prepare(AtomicFile *a, Err *err) {
@@ -189,9 +200,11 @@ bool atomic_prepare(AtomicFile *a, Err *err) {
 
 bool atomic_commit(AtomicFile *a, Err *err) {
     if (!atomic_prepare(a, err)) return false;
+    const int held = dup(fileno(a->f)); /* the lock, past the end of writing */
     int why = fclose(a->f) != 0 ? errno : 0;
     a->f = NULL;
     if (!why && rename(a->temp, a->path) != 0) why = errno;
+    if (held >= 0) close(held);
     if (why) {
         unlink(a->temp);
         return write_failed(a->path, why, err);
@@ -263,7 +276,7 @@ bool file_make_dirs(const char *path, Err *err) {
         if (stat(part, &st) == 0 && S_ISDIR(st.st_mode)) continue;
         if (mkdir(part, 0777) == 0) {
             /* Or a loss of power takes it, with all that was synced in it. */
-            if (sync_dir(part) || errno == EACCES) continue;
+            if (sync_dir(part)) continue;
             return file_fails(part, "be synced", EX_IOERR, err);
         }
         /* Another process may have been faster. */
@@ -271,6 +284,23 @@ bool file_make_dirs(const char *path, Err *err) {
         return cannot_create(part, err);
     }
     return true;
+}
+
+bool file_may_make_dirs(const char *path, Err *err) {
+    char part[FILE_PATH_MAX];
+    struct stat st;
+    snprintf(part, sizeof part, "%s", path);
+    while (*part && stat(part, &st) != 0 && errno == ENOENT) {
+        char *slash = strrchr(part, '/');
+        if (slash == part && part[1]) slash++; /* the root's own */
+        *(slash ? slash : part) = '\0';
+    }
+    const char *there = *part ? part : ".";
+    if (stat(there, &st) == 0 && !S_ISDIR(st.st_mode))
+        errno = ENOTDIR;
+    else if (access(there, W_OK | X_OK) == 0)
+        return true;
+    return cannot_create(path, err);
 }
 
 bool file_remove(const char *path, Err *err) {

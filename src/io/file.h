@@ -50,6 +50,8 @@ bool file_fails(const char *path, const char *what, int code, Err *err);
 bool file_in(char path[FILE_PATH_MAX], const char *dir, const char *name, Err *err);
 /* mkdir -p (EX_CANTCREAT); what it made is on the disk (EX_IOERR). */
 bool file_make_dirs(const char *path, Err *err);
+/* Whether it would, as far as can be told without making any: for work that ends with it. */
+bool file_may_make_dirs(const char *path, Err *err);
 /* Where it is there; that it is gone is on the disk (EX_IOERR). */
 bool file_remove(const char *path, Err *err);
 /* Or may be: what cannot be looked at counts as there, and reading it tells why. */

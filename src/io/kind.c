@@ -8,13 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/mem.h"
 #include "io/read.h"
 
 enum { HEAD = 4096, STARTS = 2, MOST_HEADER = 100000000 };
 
+/* The first bytes, with a NUL behind; of safetensors all of their header, and no more. */
 typedef struct Head {
-    char bytes[HEAD + 1]; /* with a NUL behind */
+    char *bytes;
     size_t size;
+    bool safetensors;
 } Head;
 
 /* Text begins with one of `start`, whatever the case, or, of safetensors, is their header. It has
@@ -60,33 +63,47 @@ static bool starts(const char *text, const char *const start[STARTS]) {
     return false;
 }
 
-/* Their header, behind its length; NULL: it is none. */
-static const char *header_of(const Head *h) {
-    uint64_t length;
-    if (h->size <= sizeof length) return NULL;
-    memcpy(&length, h->bytes, sizeof length);
-    const char *header = h->bytes + sizeof length;
-    return length <= MOST_HEADER && *header == '{' ? header : NULL;
-}
-
 static bool is_kind(const Head *h, const Kind *k) {
-    const char *text = k->safetensors ? header_of(h) : h->bytes;
-    if (!text || (!k->safetensors && !starts(text, k->start))) return false;
+    const char *text = k->safetensors ? h->bytes + sizeof(uint64_t) : h->bytes;
+    if (k->safetensors ? !h->safetensors : !starts(text, k->start)) return false;
     for (int i = 0; i < STARTS && k->lacks[i]; i++)
         if (strstr(text, k->lacks[i])) return false;
     return !k->has || strstr(text, k->has);
 }
 
-/* False and errno. */
-static bool read_head(Head *h, const char *path) {
-    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? -1 : read_at(fd, h->bytes, HEAD, 0);
-    const int why = errno;
-    if (fd >= 0) close(fd);
+/* Reads the first `size` bytes, or as many as there are. */
+static bool read_bytes(Head *h, int fd, size_t size) {
+    h->bytes = mem_grow(h->bytes, size + 1, 1);
+    const ssize_t n = read_at(fd, h->bytes, size, 0);
     h->size = n > 0 ? (size_t)n : 0;
     h->bytes[h->size] = '\0';
-    errno = why;
     return n >= 0;
+}
+
+/* The size of a header of safetensors with its length before it; 0: it is none. */
+static size_t header_size(const Head *h) {
+    uint64_t length;
+    if (h->size <= sizeof length) return 0;
+    memcpy(&length, h->bytes, sizeof length);
+    return length <= MOST_HEADER && h->bytes[sizeof length] == '{' ? sizeof length + length : 0;
+}
+
+static bool read_head(Head *h, int fd) {
+    if (!read_bytes(h, fd, HEAD)) return false;
+    const size_t size = header_size(h);
+    h->safetensors = size > 0;
+    return !size || read_bytes(h, fd, size);
+}
+
+/* False and errno. h->bytes are to be freed, whatever comes of it. */
+static bool open_head(Head *h, const char *path) {
+    *h = (Head){0};
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const bool ok = fd >= 0 && read_head(h, fd);
+    const int why = errno;
+    if (fd >= 0) close(fd);
+    errno = why;
+    return ok;
 }
 
 bool kind_may_replace(const char *path, FileKind kind, Err *err) {
@@ -95,10 +112,13 @@ bool kind_may_replace(const char *path, FileKind kind, Err *err) {
     if (kind == KIND_ANY) return true;
     if (stat(path, &st) == 0 ? S_ISREG(st.st_mode) && st.st_size == 0 : err_absent(errno))
         return true;
-    if (!read_head(&h, path))
+    const bool ok = open_head(&h, path), same = ok && is_kind(&h, &kinds[kind]);
+    const int why = errno;
+    mem_free(h.bytes);
+    if (!ok)
         return err_set(err, EX_CANTCREAT, "%s: is there, and what it is cannot be read: %s", path,
-                       strerror(errno));
-    return is_kind(&h, &kinds[kind]) ||
+                       strerror(why));
+    return same ||
            err_set(err, EX_CANTCREAT,
                    "%s: is there and is no %s, so no output takes its place: give another name, or "
                    "remove it",
@@ -107,5 +127,7 @@ bool kind_may_replace(const char *path, FileKind kind, Err *err) {
 
 bool kind_is(const char *path, FileKind kind) {
     Head h;
-    return read_head(&h, path) && is_kind(&h, &kinds[kind]);
+    const bool is = open_head(&h, path) && is_kind(&h, &kinds[kind]);
+    mem_free(h.bytes);
+    return is;
 }

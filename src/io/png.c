@@ -35,12 +35,23 @@ static void read_bytes(png_structp png, png_bytep to, size_t want) {
     s->at += want;
 }
 
+static bool is_png(const Source *s) { return s->size >= HEADER && !png_sig_cmp(s->bytes, 0, 8); }
+
+/* libpng skips an unknown chunk before the header, which may then be of an image larger than there
+ * is room for. */
+static bool begins_with_header(const Source *s) {
+    return !memcmp(s->bytes + 12, "IHDR", 4) ||
+           err_set(s->err, EX_DATAERR,
+                   "%s: no whole PNG image: byte 12 of %zu: \"IHDR\" was expected", s->name,
+                   s->size);
+}
+
 /* The header is looked at before libpng does, because it would only say that it is not valid. Where
- * this is no header, libpng says what it is. */
+ * this is no picture, libpng says what it is. */
 static bool check_header(const Source *s, int width, int height) {
     const unsigned char *p = s->bytes;
-    if (s->size < HEADER || png_sig_cmp(p, 0, 8) != 0 || memcmp(p + 12, "IHDR", 4) != 0)
-        return true;
+    if (!is_png(s)) return true;
+    if (!begins_with_header(s)) return false;
     uint32_t w = png_get_uint_32(p + 16), h = png_get_uint_32(p + 20);
     int depth = p[24], colour = p[25], interlace = p[28];
     if (w == (uint32_t)width && h == (uint32_t)height && depth == 8 &&
@@ -111,8 +122,8 @@ static void read_colours(png_structp png, png_infop info, unsigned char *rgb, in
 
 static bool check_size(const Source *s, int width, int height) {
     const unsigned char *p = s->bytes;
-    if (s->size < HEADER || png_sig_cmp(p, 0, 8) != 0)
-        return err_set(s->err, EX_DATAERR, "%s: no PNG image", s->name);
+    if (!is_png(s)) return err_set(s->err, EX_DATAERR, "%s: no PNG image", s->name);
+    if (!begins_with_header(s)) return false;
     const uint32_t w = png_get_uint_32(p + 16), h = png_get_uint_32(p + 20);
     return (w == (uint32_t)width && h == (uint32_t)height) ||
            err_set(s->err, EX_DATAERR, "%s: %lu x %lu pixels, expected %d x %d: scale it first",

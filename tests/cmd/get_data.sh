@@ -57,6 +57,15 @@ expect 0 'text: 2 train' "files that are there" "${get[@]}" text "$tmp/text"
 expect 65 'train/pos/0_1.txt: the file is empty' "wrong files that are there" "${get[@]}" text "$tmp/text"
 check "nothing was fetched for them" test "$(wc -l <"$tmp/log")" = "$lines"
 
+mkdir -p "$tmp/raw/pathx"
+cp -r "$release/pathfinder128/curv_contour_length_14/"{imgs,metadata} "$tmp/raw/pathx"
+for i in {0..9}; do cp "$tmp/raw/pathx/imgs/0/sample_$i.png" "$tmp/raw/pathx/imgs/0/sample_1$i.png"; done
+sed -E 's/sample_/sample_1/' "$tmp/raw/pathx/metadata/0.npy" >>"$tmp/raw/pathx/metadata/0.npy"
+expect 0 'pathx: 16 train' "what was unpacked by hand, before what else the archive holds" "${get[@]}" pathx "$tmp/pathx"
+rm "$tmp/raw/retrieval/tsv_data/new_aan_pairs.test.tsv"
+expect 66 'new_aan_pairs.test.tsv' "a folder that lacks a file" "${get[@]}" retrieval "$tmp/retrieval"
+check "nothing was fetched for it" test "$(wc -l <"$tmp/log")" = "$lines"
+
 # Names are meant from where the script is called.
 script=$PWD/scripts/get_data.sh
 mkdir "$tmp/elsewhere"
@@ -66,9 +75,9 @@ cd "$tmp/elsewhere" || exit 1
 CAST_DATA='my data' expect 0 'into here: 2 train' "a relative CAST_DATA" "$script" text 'into here'
 check "and a relative place" "$bin/cast_data" verify "$tmp/elsewhere/into here"
 rm -r 'my data/retrieval'
-CAST_DATA='my data' expect 0 'retrieval: 1 train|pairs' "of which an archive is unpacked" "$script" retrieval pairs
+CAST_DATA='my data' expect 0 '/pairs: 1 train' "of which an archive is unpacked" "$script" retrieval pairs
 check "there" test -s "my data/retrieval/tsv_data/new_aan_pairs.test.tsv"
-CAST_DATA='my data' expect 0 'retrieval: 1 train|pairs' "once" "$script" retrieval pairs
+CAST_DATA='my data' expect 0 '/pairs: 1 train' "once" "$script" retrieval pairs
 check "that is" test "$(grep -c unpacking "$tmp/out")" = 0
 CAST_DATA=./none expect 66 "^  $tmp/elsewhere/./none/text/aclImdb_v1.tar.gz$" "where a file is to be put" "$script" text 'x'
 cat >tiny.json <<'END'

@@ -157,12 +157,28 @@ static void test_dropped_tokens(void **state) {
     assert_even(times, N);
 }
 
+/* What is no square is left as it is, and nothing is read behind its end. */
+static void test_no_squares(void **state) {
+    enum { N = 15 };
+    const Augment a = {.flip = true, .shift = 2};
+    (void)state;
+    for (int draw = 0; draw < 20; draw++) {
+        int ids[N], scratch[AUGMENT_SCRATCH * N];
+        for (int i = 0; i < N; i++) ids[i] = i + 1;
+        for (int i = 0; i < AUGMENT_SCRATCH * N; i++) scratch[i] = -1;
+        augment_picture(&a, ids, N, scratch, key_of(draw));
+        augment_symmetry(&a, ids, N, scratch, key_of(draw));
+        for (int i = 0; i < N; i++) assert_int_equal(ids[i], i + 1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_pictures),
         cmocka_unit_test(test_pictures_as_they_are),
         cmocka_unit_test(test_symmetries),
+        cmocka_unit_test(test_no_squares),
         cmocka_unit_test(test_orders_of_arguments),
         cmocka_unit_test(test_values_of_expressions),
         cmocka_unit_test(test_what_is_no_expression),

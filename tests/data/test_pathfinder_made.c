@@ -56,6 +56,17 @@ static void test_export(void **state) {
     assert_int_equal(strncmp(rows, "imgs/1 sample_0.png 0 ", 22), 0);
     assert_int_equal(strncmp(rows + 23, " 1.0 6 2 2 0.5 1 1\n", 19), 0);
     free(rows);
+    /* A smaller one in its place has no list of the larger one. */
+    r.train = 10;
+    if (!generate("pathfinder", &r, &err)) fail_msg("%s", err.text);
+    t = tree_open(scratch("tree"), SIDE, &err);
+    if (!t) fail_msg("%s", err.text);
+    assert_int_equal(tree_count(t), 20);
+    tree_close(t);
+    scratch_write("tree/metadata/7.npy", "mine", 4);
+    assert_false(generate("pathfinder", &r, &err));
+    assert_int_equal(err.code, EX_CANTCREAT);
+    assert_true(file_exists(scratch("tree/metadata/0.npy")));
 }
 
 static void expect_refused(const char *task, const char *name, const char *value, bool importing,

@@ -174,11 +174,48 @@ static void two_at_once(void **state) {
     }
 }
 
+/* A slip in --out must not cost the data of another task, nor the time that new ones take. */
+static void places_of_others(void **state) {
+    (void)state;
+    Err err = {0};
+    start_with(1);
+    TaskRequest r = {.out = scratch("set"), .train = FEW, .val = FEW, .test = FEW};
+    assert_false(task_generate(task_find("pathfinder"), &r, &err));
+    assert_int_equal(err.code, EX_CANTCREAT);
+    assert_non_null(strstr(err.text, "is of listops, so no set of pathfinder takes its place"));
+    is_whole(1);
+    assert_true(task_generate(task_find("listops"), &r, &err));
+    r.out = scratch("set/train.safetensors");
+    r.train = 10000000 - 2 * FEW; /* for hours */
+    assert_false(task_generate(task_find("listops"), &r, &err));
+    assert_int_equal(err.code, EX_CANTCREAT);
+    r.out = scratch("set/train.safetensors/below");
+    assert_false(task_generate(task_find("listops"), &r, &err));
+    assert_int_equal(err.code, EX_CANTCREAT);
+}
+
+/* A process that trains looks for what dead writers left, while another makes the set. */
+static void tidied_meanwhile(void **state) {
+    (void)state;
+    Err err;
+    start_with(1);
+    const pid_t pid = fork();
+    if (pid == 0)
+        for (;;) dataset_tidy(scratch("set"));
+    int failed = 0;
+    for (int i = 0; i < 100; i++) failed += !make(2, FEW, &err);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(failed, 0);
+    is_whole(2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_room),        cmocka_unit_test(a_rename_fails),
-        cmocka_unit_test(killed_between), cmocka_unit_test(links),
-        cmocka_unit_test(two_at_once),
+        cmocka_unit_test(no_room),          cmocka_unit_test(a_rename_fails),
+        cmocka_unit_test(killed_between),   cmocka_unit_test(links),
+        cmocka_unit_test(two_at_once),      cmocka_unit_test(places_of_others),
+        cmocka_unit_test(tidied_meanwhile),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -333,6 +334,35 @@ static void stamps_tell_changes(void **state) {
     assert_false(file_stamp(&now, scratch("nowhere")));
 }
 
+/* Of two writers of one file and two that tidy up no one loses what it wrote. */
+static void tidied_meanwhile(void **state) {
+    enum { TIMES = 2000 };
+    const char *path = scratch("shared");
+    AtomicFile a;
+    Err err;
+    pid_t pid[3];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        if ((pid[i] = fork()) != 0) continue;
+        for (;;) {
+            if (i < 2) atomic_tidy(path);
+            if (i == 2 && atomic_open(&a, path, KIND_ANY, &err)) atomic_abandon(&a);
+        }
+    }
+    int failed = 0;
+    for (int i = 0; i < TIMES; i++) {
+        if (!atomic_open(&a, path, KIND_ANY, &err)) fail_msg("%s", err.text);
+        a.unsynced = true;
+        atomic_write(&a, "text", 4);
+        failed += !atomic_commit(&a, &err);
+    }
+    for (int i = 0; i < 3; i++) {
+        kill(pid[i], SIGKILL);
+        waitpid(pid[i], NULL, 0);
+    }
+    assert_int_equal(failed, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_and_replaces),
@@ -343,6 +373,7 @@ int main(void) {
         cmocka_unit_test(cannot_be_created),
         cmocka_unit_test(pipes_and_links),
         cmocka_unit_test(rename_fails),
+        cmocka_unit_test(tidied_meanwhile),
         cmocka_unit_test(makes_dirs),
         cmocka_unit_test(lists_names),
         cmocka_unit_test(names_that_fit),

@@ -85,6 +85,25 @@ static void tensors(void **state) {
     expect(put("\1\2\3", false), KIND_TENSORS, false);
 }
 
+/* Metadata may come first and be long; and what is behind a header is not of it. */
+static void long_headers(void **state) {
+    enum { LONG = 6000, ROOM = 2 * LONG };
+    char bytes[ROOM];
+    (void)state;
+    const int n = snprintf(bytes + 8, ROOM - 8,
+                           "{\"__metadata__\":{\"source\":\"%0*d\"},\"offsets\":{}}", LONG, 0);
+    memcpy(bytes, &(uint64_t){(uint64_t)n}, 8);
+    const char *path = scratch_write("file", bytes, (size_t)n + 8);
+    expect(path, KIND_TENSORS, false);
+    expect(path, KIND_DATASET, true);
+    const int m =
+        snprintf(bytes + 8, ROOM - 8, "{\"logits\":{}}\"offsets\"") - (int)strlen("\"offsets\"");
+    memcpy(bytes, &(uint64_t){(uint64_t)m}, 8);
+    path = scratch_write("file", bytes, (size_t)m + 8 + strlen("\"offsets\""));
+    expect(path, KIND_TENSORS, true);
+    expect(path, KIND_DATASET, false);
+}
+
 static void a_row_each(void **state) {
     (void)state;
     expect(put("<?xml version=\"1.0\"?>\n<rss>", false), KIND_SVG, false);
@@ -98,6 +117,7 @@ int main(void) {
         cmocka_unit_test(replaces_its_own_kind_alone),
         cmocka_unit_test(nothing_is_lost),
         cmocka_unit_test(tensors),
+        cmocka_unit_test(long_headers),
         cmocka_unit_test(a_row_each),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);

@@ -265,6 +265,31 @@ static void test_pixel_data(void **state) {
     expect_error(&b, "");
 }
 
+/* libpng would skip the first chunk, and take the header behind it: of colours, of 16 bits, of
+ * another size. */
+static void test_header_is_first(void **state) {
+    static const struct {
+        uint32_t width, height;
+        int depth, colour;
+    } later[] = {{WIDTH, HEIGHT, 8, 0}, {WIDTH, HEIGHT, 16, 6}, {1, 1, 8, 0}, {100, 100, 8, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        unsigned char like[13] = {0, 0, 0, WIDTH, 0, 0, 0, HEIGHT, 8}, rgb[WIDTH * HEIGHT * 3];
+        Bytes b = {0}, whole = {0};
+        Err err = {0};
+        begin(&whole, later[i].width, later[i].height, later[i].depth, later[i].colour, 0);
+        bytes_add(&b, whole.data, 8);
+        add_chunk(&b, "abCd", like, sizeof like);
+        bytes_add(&b, whole.data + 8, whole.size - 8);
+        add_pixels(&b, HEIGHT * (8 * WIDTH + 1));
+        add_chunk(&b, "IEND", NULL, 0);
+        assert_false(png_rgb_decode(rgb, WIDTH, HEIGHT, b.data, b.size, "some.png", &err));
+        assert_int_equal(err.code, EX_DATAERR);
+        expect_error(&b, "byte 12 of ");
+        bytes_free(&whole);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right),
@@ -276,6 +301,7 @@ int main(void) {
         cmocka_unit_test(test_other_chunks),
         cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_pixel_data),
+        cmocka_unit_test(test_header_is_first),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
