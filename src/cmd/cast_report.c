@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/mem.h"
 #include "core/option.h"
 #include "report/compare.h"
 #include "report/cores.h"
@@ -77,8 +78,9 @@ static const Option options[] = {
     {"papers", OPTION_FLAG, AT(papers), NULL,
      "published accuracies by task, and ours of each mechanism, of best and last weights, instead"},
     {"compare", OPTION_FLAG, AT(compare), NULL,
-     "of two RUNs, each a run or seeds of one config: the difference of their tests, with standard "
-     "errors and numbers of seeds"},
+     "of two RUNs, each a run or seeds of one recipe, or of all runs of two recipes: the "
+     "difference "
+     "of their tests, with standard errors and numbers of seeds"},
     {"each", OPTION_FLAG, AT(each), NULL, "each run by itself, by its name"},
     {"plot", OPTION_OWN, AT(plot), "FILE",
      "a plot instead of the table, as .svg, .png or .pdf, drawn by gnuplot (Debian: gnuplot-nox)",
@@ -103,7 +105,7 @@ static const Program program = {
     "cast_report",
     "tables, curves and pages of training runs",
     "usage: cast_report RUN... [--format F] [--columns LIST] [--papers] [--each]\n"
-    "       cast_report RUN RUN --compare [--format F]\n"
+    "       cast_report RUN RUN... --compare [--format F]\n"
     "       cast_report RUN... --plot FILE [--what loss|accuracy|clusters] [--x AXIS]\n"
     "       cast_report RUN... --html FILE\n"
     "       cast_report BENCH... --what length [--plot FILE]\n"
@@ -140,8 +142,9 @@ static bool check_tables(const Options *o, Err *err) {
     if (o->compare && (o->papers || o->each || o->plot || o->html || o->what >= 0))
         return err_set(err, EX_USAGE,
                        "--compare takes no --papers, --each, --plot, --html or --what" TRY_HELP);
-    if (o->compare && o->line.nwords != 2)
-        return err_set(err, EX_USAGE, "--compare is of two RUNs, got %d" TRY_HELP, o->line.nwords);
+    if (o->compare && o->line.nwords < 2)
+        return err_set(err, EX_USAGE, "--compare is of two RUNs or more, got %d" TRY_HELP,
+                       o->line.nwords);
     if (o->papers && o->each)
         return err_set(err, EX_USAGE, "--papers shows means over seeds: not with --each" TRY_HELP);
     if (of_rows(o) && (o->html || o->papers || o->each))
@@ -290,7 +293,30 @@ static bool give_plot(const Options *o, Plot *p, Err *err) {
     return ok;
 }
 
-static bool compare_runs(const Options *o, Err *err) {
+/* Runs of two recipes, named one by one. That of the first run is the first. */
+static bool compare_groups(const Options *o, Err *err) {
+    RunSet set;
+    Groups g;
+    Table t;
+    if (!runs_read(&set, o->line.words, o->line.nwords, false, err)) return false;
+    groups_make(&g, &set, false);
+    bool ok = g.n == 2 ||
+              err_set(err, EX_USAGE, "--compare is of two recipes, and these runs have %d", g.n);
+    if (ok) {
+        const bool turned = !group_has(&g.group[0], &set.run[0]);
+        const Groups side[2] = {{.group = &g.group[turned], .n = 1},
+                                {.group = &g.group[!turned], .n = 1}};
+        char *names[2] = {group_label(&g, side[0].group, NULL),
+                          group_label(&g, side[1].group, NULL)};
+        ok = compare_table(&t, &side[0], &side[1], names, err) && give_table(o, &t, err);
+        for (int i = 0; i < 2; i++) mem_free(names[i]);
+    }
+    groups_free(&g);
+    runs_free(&set);
+    return ok;
+}
+
+static bool compare_pair(const Options *o, Err *err) {
     RunSet set[2] = {{0}, {0}};
     Groups g[2] = {{0}, {0}};
     Table t;
@@ -299,15 +325,16 @@ static bool compare_runs(const Options *o, Err *err) {
         ok = runs_read(&set[i], o->line.words + i, 1, false, err);
         if (ok) groups_make(&g[i], &set[i], false);
     }
-    ok = ok && compare_table(&t, &g[0], &g[1], o->line.words, err);
-    if (ok) {
-        ok = give_table(o, &t, err);
-    }
+    ok = ok && compare_table(&t, &g[0], &g[1], o->line.words, err) && give_table(o, &t, err);
     for (int i = 0; i < 2; i++) {
         groups_free(&g[i]);
         runs_free(&set[i]);
     }
     return ok;
+}
+
+static bool compare_runs(const Options *o, Err *err) {
+    return (o->line.nwords == 2 ? compare_pair : compare_groups)(o, err);
 }
 
 static bool report_lengths(const Options *o, Err *err) {

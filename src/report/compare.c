@@ -5,6 +5,7 @@
 
 #include "core/mem.h"
 #include "io/text.h"
+#include "report/rundata.h"
 
 /* In per cent. */
 typedef struct Side {
@@ -60,14 +61,22 @@ static const Group *find_group(const Groups *g, const char *task, const char *na
     for (int i = 0; i < g->n; i++)
         if (!strcmp(g->group[i].task, task)) found = &g->group[i], configs++;
     if (configs > 1)
-        err_set(err, EX_USAGE, "%s has %d configs of %s: name the runs of one", name, configs,
-                task);
+        err_set(err, EX_USAGE,
+                "%s has %d recipes of %s: name all runs of two, each by itself or by a pattern",
+                name, configs, task);
     return configs > 1 ? NULL : found;
 }
 
-static void add_row(Table *t, const char *task, const Side *a, const Side *b) {
-    const double difference = b->accuracy - a->accuracy;
-    const double error = sqrt(variance(a) + variance(b)), reach = within(freedom(a, b)) * error;
+static const char *verdict(double difference, double reach) {
+    if (isnan(difference)) return "of other tests";
+    return difference > reach ? "higher" : difference < -reach ? "lower" : "not told apart";
+}
+
+/* `apart`: they were tested on other examples, and nothing is said of the difference. */
+static void add_row(Table *t, const char *task, const Side *a, const Side *b, bool apart) {
+    const double difference = apart ? NAN : b->accuracy - a->accuracy;
+    const double error = apart ? NAN : sqrt(variance(a) + variance(b));
+    const double reach = apart ? NAN : within(freedom(a, b)) * error;
     Cell *c = table_row(t);
     cell_text(c++, task);
     const double numbers[] = {a->accuracy, sqrt(variance(a)), a->seeds,
@@ -75,7 +84,7 @@ static void add_row(Table *t, const char *task, const Side *a, const Side *b) {
     for (int i = 0; i < 6; i++) (c++)->mean = numbers[i];
     const double of_both[] = {difference, error, difference - reach, difference + reach};
     for (int i = 0; i < 4; i++) (c++)->mean = of_both[i];
-    cell_text(c, difference > reach ? "higher" : difference < -reach ? "lower" : "not told apart");
+    cell_text(c, verdict(difference, reach));
 }
 
 static void add_columns(Table *t, char *const names[2]) {
@@ -100,7 +109,7 @@ static void add_columns(Table *t, char *const names[2]) {
     table_column(t, "the second is", "verdict", COLUMN_TEXT, 0);
 }
 
-static void add_notes(Table *t, bool alone) {
+static void add_notes(Table *t, bool alone, bool apart) {
     table_note(t,
                mem_strdup("Test accuracy of best, the mean over seeds of finished runs. Its "
                           "standard error is of the test set, sqrt(p (1 - p) / examples), but in "
@@ -111,10 +120,14 @@ static void add_notes(Table *t, bool alone) {
         table_note(t,
                    mem_strdup("Of a single seed the spread over seeds is not known: its error is "
                               "larger than what is said."));
+    if (apart)
+        table_note(t,
+                   mem_strdup("Of other tests: what the runs tell of their test sets differs, by "
+                              "hash or number of examples."));
 }
 
 bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names[2], Err *err) {
-    bool alone = false;
+    bool alone = false, any_apart = false;
     *t = (Table){0};
     err->code = 0;
     add_columns(t, names);
@@ -126,12 +139,14 @@ bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names
         const Side x = side_of(first), y = side_of(second);
         if (x.seeds == 0 || y.seeds == 0) continue;
         alone |= x.seeds == 1 || y.seeds == 1;
-        add_row(t, task, &x, &y);
+        const bool apart = rundata_tests_differ(first->run[0], second->run[0]);
+        any_apart |= apart;
+        add_row(t, task, &x, &y, apart);
     }
     if (!err->code && t->rows == 0)
         err_set(err, EX_NOINPUT, "%s and %s have no task with finished runs of both", names[0],
                 names[1]);
-    if (!err->code) add_notes(t, alone);
+    if (!err->code) add_notes(t, alone, any_apart);
     if (err->code) table_free(t);
     return !err->code;
 }

@@ -9,6 +9,7 @@
 #include "io/json.h"
 #include "io/json_print.h"
 #include "io/text.h"
+#include "report/rundata.h"
 #include "train/config.h"
 
 /* ---- a config, flat ---- */
@@ -46,6 +47,12 @@ static char *signature(const cJSON *values) {
     fclose(f);
     mem_free(sorted);
     return text;
+}
+
+bool group_has(const Group *g, const Run *r) {
+    for (int i = 0; i < g->n; i++)
+        if (g->run[i] == r) return true;
+    return false;
 }
 
 const char *group_value(const Group *g, const char *key) {
@@ -225,6 +232,27 @@ static void free_group(Group *g) {
     mem_free(g->run);
 }
 
+/* Of the groups from `first` on, which are of one recipe, that of this run, which is made where
+ * there is none. */
+static Group *find_group(Groups *g, int first, const Labelled *l) {
+    for (int i = first; i < g->n && !g->each; i++)
+        if (!rundata_differ(g->group[i].run[0], l->run)) return &g->group[i];
+    g->group[g->n] = l->group;
+    return &g->group[g->n++];
+}
+
+/* Tells groups of one recipe apart that have other data. */
+static void name_data(Groups *g, int first) {
+    bool differ = false;
+    for (int i = first; i < g->n; i++)
+        differ |= rundata_differ(g->group[first].run[0], g->group[i].run[0]);
+    for (int i = first; i < g->n && differ; i++) {
+        char *name = rundata_name(g->group[i].run[0]);
+        cJSON_AddStringToObject(g->group[i].values, "data.source", name);
+        mem_free(name);
+    }
+}
+
 void groups_make(Groups *g, const RunSet *set, bool each) {
     Labelled *labelled = mem_alloc((size_t)set->n + 1, sizeof *labelled);
     *g = (Groups){.each = each, .group = mem_alloc((size_t)set->n + 1, sizeof *g->group)};
@@ -233,12 +261,14 @@ void groups_make(Groups *g, const RunSet *set, bool each) {
         labelled[i] = (Labelled){recipe_of(&one, &set->run[i]), &set->run[i], one};
     }
     qsort(labelled, (size_t)set->n, sizeof *labelled, by_text);
-    for (int i = 0; i < set->n; i++) {
-        if (each || i == 0 || strcmp(labelled[i].text, labelled[i - 1].text) != 0)
-            g->group[g->n++] = labelled[i].group;
-        else
-            free_group(&labelled[i].group);
-        add_run(&g->group[g->n - 1], labelled[i].run);
+    for (int i = 0, to, first; i < set->n; i = to, name_data(g, first)) {
+        first = g->n;
+        for (to = i; to < set->n && !strcmp(labelled[to].text, labelled[i].text); to++) {
+            const int groups = g->n;
+            Group *group = find_group(g, first, &labelled[to]);
+            if (g->n == groups) free_group(&labelled[to].group);
+            add_run(group, labelled[to].run);
+        }
     }
     for (int i = 0; i < set->n; i++) mem_free(labelled[i].text);
     mem_free(labelled);

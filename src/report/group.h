@@ -26,6 +26,8 @@ typedef struct Groups {
 void groups_make(Groups *g, const RunSet *set, bool each);
 void groups_free(Groups *g);
 
+/* Whether the run is one of the group's. */
+bool group_has(const Group *g, const Run *r);
 /* NULL: the group has no such key. */
 const char *group_value(const Group *g, const char *key);
 /* "clusters": a key's last part where that says enough among g's keys ("attention" for

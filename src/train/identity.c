@@ -15,16 +15,9 @@ static void set(Identity *id, int part, const char *text) {
     snprintf(id->part[part], IDENTITY_TEXT, "%s", text ? text : "");
 }
 
-/* A view of the training split reads what that reads. */
-static const Dataset *file_of(const Loader *f, int split) {
-    const bool held = split != SPLIT_TRAIN && f->view[split];
-    return f->split[split].file.path && !held ? &f->split[split] : NULL;
-}
-
 void identity_here(Identity *id, const Loader *f) {
     *id = (Identity){0};
-    for (int s = 0; s < SPLITS; s++)
-        if (file_of(f, s)) set(id, s, f->split[s].hash);
+    for (int s = 0; s < SPLITS; s++) set(id, s, loader_hash(f, s));
     set(id, IDENTITY_KERNELS, gemm_kernels());
     set(id, IDENTITY_PROCESSOR, cpu_describe());
     snprintf(id->part[IDENTITY_BUILD], IDENTITY_TEXT, CAST_VERSION ", %s", cpu_build());

@@ -126,11 +126,20 @@ void loader_layout(Loader *f, Arena *a) {
     f->batch.out.right = arena_ints(a, B);
 }
 
+const char *loader_hash(const Loader *f, int split) {
+    const Dataset *d = &f->split[split];
+    const bool held_out = split != SPLIT_TRAIN && f->view[split];
+    return d->file.path && !held_out && d->hash[0] ? d->hash : NULL;
+}
+
 cJSON *loader_describe(const Loader *f) {
     cJSON *o = cJSON_CreateObject();
     const char *source = st_meta(&f->split[SPLIT_TRAIN].file, "source");
     if (source) cJSON_AddStringToObject(o, "source", source);
     for (int s = 0; s < SPLITS; s++) cJSON_AddNumberToObject(o, split_names[s], f->examples[s]);
+    cJSON *hashes = cJSON_AddObjectToObject(o, "hashes");
+    for (int s = 0; s < SPLITS; s++)
+        if (loader_hash(f, s)) cJSON_AddStringToObject(hashes, split_names[s], loader_hash(f, s));
     return o;
 }
 

@@ -58,8 +58,11 @@ void loader_close(Loader *f);
 /* Memory for batches of at most train.batch examples. */
 void loader_layout(Loader *f, Arena *a);
 
-/* {"source", "train", "val", "test"}: what the data's metadata say of where they come from, and
- * examples a split; to be deleted. */
+/* Of the file that a split is read from; NULL: it is held out of the training split, whose hash
+ * says it, or is not open. */
+const char *loader_hash(const Loader *f, int split);
+/* {"source", "train", "val", "test", "hashes"}: what the data's metadata say of where they come
+ * from, examples a split, and of each its hash; to be deleted. */
 cJSON *loader_describe(const Loader *f);
 
 int64_t loader_updates_per_epoch(const Loader *f);

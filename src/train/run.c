@@ -71,6 +71,11 @@ static bool take_numbers(RunLine *line, const cJSON *o) {
     return true;
 }
 
+static bool tells_of_data(const cJSON *change) {
+    const char *what = json_string(change, "what");
+    return what && !strncmp(what, "data.", 5);
+}
+
 static bool add_line(Run *r, const cJSON *o) {
     const char *kind = json_string(o, "kind");
     RunLine line;
@@ -83,6 +88,8 @@ static bool add_line(Run *r, const cJSON *o) {
         add(&r->val, &line);
     else if (!strcmp(kind, "patience"))
         r->patience = line.step;
+    else if (!strcmp(kind, "change"))
+        r->data_changed |= tells_of_data(o);
     else if (back || !strcmp(kind, "save"))
         r->mark = line;
     if (back) go_back(r, line.step);

@@ -40,6 +40,7 @@ typedef struct Run {
     bool tested[RUN_TESTS];  /* with a finite loss: 0.1.0 tested what was not a number too */
     RunLine mark;            /* the last "save", "resume" or "rollback"; step 0: none */
     int64_t patience;        /* the update at which train.patience ended it; 0: it did not */
+    bool data_changed;       /* it went on with other data: cast_train --accept-data */
     int unread; /* lines that are not what meter.h describes: a crash tore them, or a hand */
 } Run;
 
