@@ -77,7 +77,7 @@ endif
 
 # `make MPI=1`: cast_train and cast_bench may be started by mpirun, Open MPI's or MPICH's; MPICC=mpicc.mpich chooses
 # between them.
-ifneq ($(MPI),)
+ifneq ($(filter-out 0 no,$(MPI)),)
 DEFINES  += -DHAVE_MPI
 export OMPI_CC := $(CC)
 export MPICH_CC := $(CC)

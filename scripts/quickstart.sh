@@ -11,8 +11,13 @@ step "1 of 4: what the build needs"
 scripts/deps.sh install build
 step "2 of 4: building"
 make --no-print-directory -j"$(nproc)" MODE=release all
+source='generated, depth 5, 24 to 128 tokens, MIN MAX of 2 to 4 arguments, seed 1'
 step "3 of 4: short ListOps: nested [MAX 2 9 [MIN 4 7 ] 0 ] to be worked out, answers 0 to 9"
 if [ -e "$data/test.safetensors" ]; then
+    ./cast_data show "$data" | grep -q "^  source   $source\$" || {
+        echo "$data holds another set: remove it, and run this again" >&2
+        exit 73
+    }
     echo "$data is there already"
 else
     ./cast_data generate listops --depth 5 --length 24..128 --ops MIN,MAX --args 2..4 --train 20000 --val 1000 \

@@ -67,7 +67,8 @@ static const Program program = {
 static bool parse(Options *o, int argc, char **argv, Err *err) {
     CommandLine line;
     if (!option_parse(&line, o, &program, argc, argv, err)) return false;
-    o->config = line.words[0]; /* NULL: none, and then nothing overrides it */
+    static char config[FILE_PATH_MAX];
+    if (line.nwords) o->config = option_path(config, sizeof config, line.words[0]);
     o->overrides = line.words + 1;
     o->noverrides = line.nwords - 1;
     if (o->scaling && (o->mechanisms || o->lengths || o->approximation))
@@ -374,38 +375,6 @@ static bool bench_table(const Options *o, Err *err) {
 
 /* ---- more and more threads, or ranks ---- */
 
-static double step_seconds(const cJSON *r) {
-    return number(r, "batch") / number(r, "samples_per_s");
-}
-
-/* The share of all threads' time in which they wait in lanes for others. */
-static double waiting_share(const cJSON *r) {
-    const double step = number(r, "step_seconds"), threads = number(r, "threads");
-    return 1 - number(r, "serial_seconds") / step - number(r, "busy_seconds") / (threads * step);
-}
-
-/* Of all threads' time, what those of the first row, `alone`, would have taken for as many FLOPs is
- * used: rows see batches of their own, of other lengths. The rest: they wait in lanes for others,
- * they wait outside of lanes, where one works, ranks tell each other what they have, or their work
- * takes longer, since they share caches, memory and clocks. */
-static void add_losses(cJSON *r, const cJSON *alone) {
-    const bool first = r == alone;
-    const double ranks = number(r, "ranks"), serial = number(first ? r : alone, "serial_seconds"),
-                 n = ranks * number(r, "threads") / number(alone, "threads"),
-                 step = step_seconds(r), faster = number(r, "gflops") / number(alone, "gflops"),
-                 used = faster / n, outside = (n - 1) * serial / (n * step),
-                 exchange = number(r, "exchange_seconds") / step;
-    const bool told = number(r, "ranks") < 2; /* of ranks nobody knows how long the others worked */
-    const double waiting = first || !told ? 0 : waiting_share(r);
-    cJSON_AddNumberToObject(r, "base_threads", number(alone, "threads"));
-    cJSON_AddNumberToObject(r, "faster", faster);
-    cJSON_AddNumberToObject(r, "efficiency", used);
-    if (told) cJSON_AddNumberToObject(r, "lost_waiting", waiting);
-    cJSON_AddNumberToObject(r, "lost_serial", outside);
-    cJSON_AddNumberToObject(r, "lost_exchange", exchange);
-    cJSON_AddNumberToObject(r, "lost_slower", 1 - used - waiting - outside - exchange);
-}
-
 /* Without the sign of a zero. */
 static double percent(const cJSON *r, const char *key) {
     const double x = 100 * number(r, key);
@@ -428,7 +397,7 @@ static void print_scaling_row(const cJSON *r) {
 }
 
 static void tell_scaling_row(const Options *o, cJSON *r, const cJSON *alone) {
-    add_losses(r, alone);
+    bench_losses(r, alone);
     (o->json ? print_line : print_scaling_row)(r);
     fflush(stdout);
 }

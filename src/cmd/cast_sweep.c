@@ -66,7 +66,8 @@ static bool parse(SweepRequest *r, int argc, char **argv, Err *err) {
     if (r->only && r->ranks > 1)
         return err_set(err, EX_USAGE, "--only is of one process, and mpirun has started %d",
                        r->ranks);
-    r->plan.config = line.words[0];
+    static char config[FILE_PATH_MAX];
+    r->plan.config = option_path(config, sizeof config, line.words[0]);
     r->plan.lists = line.words + 1;
     r->plan.nlists = line.nwords - 1;
     return true;

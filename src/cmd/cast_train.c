@@ -134,6 +134,16 @@ static bool check_options(const Options *o, Err *err) {
                    "the other touches nothing");
 }
 
+/* What was asked for, and has no say. */
+static void warn_epochs(const Config *c, char *const *overrides, int n) {
+    for (int i = 0; i < n && c->train.steps; i++)
+        if (!strncmp(overrides[i], "train.epochs=", strlen("train.epochs=")))
+            log_warn(
+                "%s has no say, as there are %d updates (train.steps); train.steps=0 leaves it "
+                "to train.epochs",
+                overrides[i], c->train.steps);
+}
+
 static bool train(Options *o, TrainEnd *end, Err *err) {
     char dir[FILE_PATH_MAX], *const *overrides = o->line.words + 1;
     const char *config = o->line.words[0];
@@ -150,6 +160,7 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     bool ok = may_run_in(o->request.dir, o->request.fast, err) &&
               (o->request.fast ? fast_load : config_load)(&c, config, overrides, n, err);
     if (ok) log_headed(LOG_BOLD, "cast_train " CAST_VERSION, "  %s", config);
+    if (ok) warn_epochs(&c, overrides, n);
     ok = ok && train_run(&c, &o->request, end, err);
     config_free(&c);
     return ok;

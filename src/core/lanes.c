@@ -175,6 +175,11 @@ bool lanes_start(Err *err) {
     const int made = ok ? try_threads(others, &a) : 0;
     pthread_attr_destroy(&a);
     if (!ok) return false;
+    if (omp_get_thread_limit() < team)
+        return err_set(err, EX_OSERR,
+                       "%d threads were asked for, and OMP_THREAD_LIMIT allows %d: unset it, or "
+                       "use --threads",
+                       team, omp_get_thread_limit());
     if (team > processors)
         log_warn("%d threads on %d processor%s: they take turns, which makes nothing faster", team,
                  processors, processors == 1 ? "" : "s");

@@ -1,4 +1,5 @@
-/* All threads of the program live behind this file.
+/* All threads that compute live behind this file. (core/aside.h has one that waits for the disk,
+ * core/ranks.h one that listens.)
  *
  * Work is dealt to lanes, and threads take lanes in order; a lane is computed by one thread from
  * start to end, with the help of threads that have none left where it shares out parts of its work.

@@ -241,6 +241,12 @@ static void print_bytes(FILE *f, const char *word) {
     fputc('\'', f);
 }
 
+const char *option_path(char *buf, size_t size, const char *path) {
+    if (*path != '-') return path;
+    snprintf(buf, size, "./%s", path);
+    return buf;
+}
+
 void option_print_word(FILE *f, const char *word) {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";

@@ -26,6 +26,10 @@ bool option_int(const char *option, const char *text, int least, int most, int *
 bool option_seed(const char *option, const char *text, uint64_t *out, Err *err);
 bool option_real(const char *option, const char *text, double *out, Err *err);
 
+/* A path that is to be given to a program of ours: one that begins with '-' would be an option
+ * there. Into buf where that is needed. */
+const char *option_path(char *buf, size_t size, const char *path);
+
 /* A word as a shell reads it, quoted where it must be; a whole command line, to be freed
  * (before option_parse: that permutes argv). */
 void option_print_word(FILE *f, const char *word);

@@ -234,17 +234,33 @@ static void print_import(const Writer *w, const char *end, const char *what) {
                 what, w->name, end, what);
 }
 
+/* What a document is to come as: the ids of what it is made of. */
+static void print_ids(const Writer *w) {
+    const Task *task = task_find(config_text(w, "task"));
+    if (!task || !task->vocab) {
+        fputs("\n\nIds are those of the set that it was trained on.\n", w->f);
+    } else if (task->words) {
+        fputs("\n\nIds, from 0:", w->f);
+        for (int i = 0; i < task->vocab && task->words[i]; i++)
+            fprintf(w->f, " `%s`", task->words[i]);
+        fputs(".\n", w->f);
+    } else {
+        fprintf(w->f, "\n\nIds: %s.\n",
+                task->tokens == TOKENS_BYTES    ? "a text's bytes, each plus 1"
+                : task->tokens == TOKENS_PIXELS ? "a picture's grey levels, 0 to 255, row by row"
+                                                : "the values themselves");
+    }
+}
+
 static void print_reading(const Writer *w) {
     fprintf(w->f,
             "\n## Reading it\n\n`%s.safetensors` has a tensor for each parameter, by the names in "
             "docs/method.md of the program, and\nthe config in its metadata.",
             w->name);
-    if (!w->c->python) {
-        fputc('\n', w->f);
-        return;
-    }
+    print_ids(w);
+    if (!w->c->python) return;
     fprintf(w->f,
-            " The files of Python beside it need nothing else of the program:\n\n```python\n");
+            "\nThe files of Python beside it need nothing else of the program:\n\n```python\n");
     print_import(w, "_numpy", "Model");
     fputs("Model().logits(ids)    # token ids of a document, or of two: logits(a, b)\n\n", w->f);
     print_import(w, "_torch", "load");

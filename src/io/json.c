@@ -57,7 +57,8 @@ static bool expected(const Scan *s, const char *what) {
         snprintf(found, sizeof found, "'%c'", c);
     else
         snprintf(found, sizeof found, "byte 0x%02x", (unsigned)c);
-    return fail_at(s, s->at, "expected %s, found %s", what, found);
+    return fail_at(s, s->at, "expected %s, found %s%s", what, found,
+                   c == '/' || c == '#' ? "; JSON has no comments" : "");
 }
 
 static void skip_space(Scan *s) {
@@ -152,6 +153,7 @@ static bool scan_string(Scan *s) {
 static bool scan_value(Scan *s);
 
 static bool scan_key(Scan *s) {
+    if (peek(s) == '}') return expected(s, "another key after the comma");
     if (peek(s) != '"') return expected(s, "a key in double quotes");
     if (s->keys++ == s->wanted) s->wanted_at = s->at;
     if (!scan_string(s)) return false;

@@ -195,6 +195,8 @@ static bool parse(StFile *f, const unsigned char *bytes, size_t size, Err *err) 
     if (size < sizeof n)
         return err_set(err, EX_DATAERR, "%s: not safetensors: it has %zu bytes", f->path, size);
     memcpy(&n, bytes, sizeof n);
+    if (n > ST_MAX_HEADER && *bytes == '{' && bytes[sizeof n - 1])
+        return err_set(err, EX_DATAERR, "%s: not safetensors: it begins as JSON does", f->path);
     if (n > ST_MAX_HEADER)
         return err_set(err, EX_DATAERR, "%s: not safetensors: a header of %llu bytes (at most %d)",
                        f->path, (unsigned long long)n, ST_MAX_HEADER);

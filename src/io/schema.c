@@ -194,10 +194,31 @@ static cJSON *parse_fallback(const ConfigKey *k) {
     return v;
 }
 
+/* What other programs call a key; NULL: nothing. */
+static const char *usual_name(const char *name, const Words *known) {
+    static const char *const usual[][2] = {
+        {"updates", "steps"},       {"iterations", "steps"},
+        {"max_steps", "steps"},     {"batch_size", "batch"},
+        {"learning_rate", "lr"},    {"wd", "weight_decay"},
+        {"layers", "depth"},        {"num_layers", "depth"},
+        {"n_layers", "depth"},      {"dim", "d"},
+        {"d_model", "d"},           {"hidden_size", "d"},
+        {"num_heads", "heads"},     {"n_heads", "heads"},
+        {"n_clusters", "clusters"}, {"path", "dir"},
+        {"warmup_steps", "warmup"}, {"scheduler", "schedule"},
+        {"grad_clip", "clip"},      {"embedding_dim", "d_emb"},
+        {"num_epochs", "epochs"},
+    };
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (!strcmp(name, usual[i][0]) && words_index(known, usual[i][1]) >= 0) return usual[i][1];
+    return NULL;
+}
+
 static bool unknown_key(const char *where, const char *prefix, const char *name, const Words *known,
                         Err *err) {
     char key[NAME_SIZE], other[NAME_SIZE], all[TEXT_SIZE] = "";
-    const char *nearest = nearest_word(name, known->word);
+    const char *usual = usual_name(name, known);
+    const char *nearest = usual ? usual : nearest_word(name, known->word);
     dotted(key, prefix, name);
     if (nearest) {
         dotted(other, prefix, nearest);

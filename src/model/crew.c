@@ -39,11 +39,18 @@ static size_t tokens_of(const Model *m, int length) {
 
 static char command[sizeof((CrewModel *)NULL)->command];
 
+/* --threads, which may be shortened and have its value behind it. */
+static bool is_threads(const char *word, size_t n) {
+    return n >= strlen("--th") && n <= strlen("--threads") && !strncmp(word, "--threads", n);
+}
+
 void crew_command(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
-        const bool threads = !strcmp(argv[i], "--threads");
-        if (threads) i++;
-        if (threads || !strncmp(argv[i], "--threads=", 10)) continue;
+        const size_t n = strcspn(argv[i], "=");
+        if (is_threads(argv[i], n)) {
+            i += argv[i][n] == '\0';
+            continue;
+        }
         format_add(command, sizeof command, "%s%s", command[0] ? " " : "", argv[i]);
     }
 }

@@ -110,13 +110,18 @@ static bool add_list(Grid *g, const char *list, Err *err) {
     return true;
 }
 
+static bool read_seed(const char *text, int least, int *seed, Err *err) {
+    return option_int("seeds", text, least, MOST_SEED, seed, err) ||
+           err_set(err, err->code, "%s; seeds are written 1..5 or 1,3,9", err->text);
+}
+
 static bool add_range(GridKey *k, char *range, Err *err) {
     char *dots = strstr(range, "..");
     int from, to;
     if (dots) *dots = '\0';
-    if (!option_int("seeds", range, 0, MOST_SEED, &from, err)) return false;
+    if (!read_seed(range, 0, &from, err)) return false;
     to = from;
-    if (dots && !option_int("seeds", dots + 2, from, MOST_SEED, &to, err)) return false;
+    if (dots && !read_seed(dots + 2, from, &to, err)) return false;
     if (to - from >= GRID_MOST_RUNS)
         return err_set(err, EX_USAGE, "--seeds: more than %d", GRID_MOST_RUNS);
     for (int64_t seed = from; seed <= to; seed++) {

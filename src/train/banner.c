@@ -78,7 +78,17 @@ void banner_memory(const Config *c, size_t planned) {
 static void print_lengths(const Loader *f) {
     const OutlineWork w = outline_work(f);
     char one[32], update[32];
-    log_info("lengths  %.0f tokens an example on average, %.0f at most", w.tokens, w.most_tokens);
+    const int most = f->c->model.conf.max_length;
+    char cut[96] = "";
+    if (w.cut > 0)
+        snprintf(cut, sizeof cut, "; %.2g %% are longer than %d tokens, and cut", 100 * w.cut,
+                 most);
+    log_info("lengths  %.0f tokens an example on average, %.0f at most%s", w.tokens, w.most_tokens,
+             cut);
+    if (w.cut > 0.5)
+        log_warn("%.0f %% of the examples are cut at model.max_length = %d: is %s the set that was "
+                 "meant?",
+                 100 * w.cut, most, f->c->data_dir);
     log_info("work     %sFLOP an example forward, %sFLOP an update",
              format_count(one, sizeof one, w.flops),
              format_count(update, sizeof update, outline_update_flops(f, &w)));

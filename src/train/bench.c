@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/peak.h"
 #include "core/ranks.h"
+#include "io/json.h"
 #include "model/engine.h"
 #include "optim/average.h"
 #include "train/loader.h"
@@ -349,4 +350,41 @@ cJSON *bench_json(const BenchResult *r) {
     for (int i = 0; i < r->nparts; i++)
         cJSON_AddNumberToObject(parts, r->parts[i].name, r->parts[i].seconds);
     return o;
+}
+
+/* ---- of several threads or ranks ---- */
+
+static double number(const cJSON *o, const char *key) {
+    return cJSON_GetNumberValue(json_at(o, key));
+}
+
+static double step_seconds(const cJSON *r) {
+    return number(r, "batch") / number(r, "samples_per_s");
+}
+
+/* The share of all threads' time in which they wait in lanes for others. */
+static double waiting_share(const cJSON *r) {
+    const double step = number(r, "step_seconds"), threads = number(r, "threads");
+    return 1 - number(r, "serial_seconds") / step - number(r, "busy_seconds") / (threads * step);
+}
+
+/* Of all threads' time, what those of the first row, `alone`, would have taken for as many FLOPs is
+ * used: rows see batches of their own, of other lengths. The rest: they wait in lanes for others,
+ * they wait outside of lanes, where one works, ranks tell each other what they have, or their work
+ * takes longer, since they share caches, memory and clocks. */
+void bench_losses(cJSON *r, const cJSON *alone) {
+    const double ranks = number(r, "ranks"), serial = number(alone, "serial_seconds"),
+                 n = ranks * number(r, "threads") / number(alone, "threads"),
+                 step = step_seconds(r), faster = number(r, "gflops") / number(alone, "gflops"),
+                 used = faster / n, outside = (n - 1) * serial / (n * step),
+                 exchange = number(r, "exchange_seconds") / step;
+    const bool told = ranks < 2; /* of ranks nobody knows how long the others worked */
+    const double waiting = r == alone || !told ? 0 : waiting_share(r);
+    cJSON_AddNumberToObject(r, "base_threads", number(alone, "threads"));
+    cJSON_AddNumberToObject(r, "faster", faster);
+    cJSON_AddNumberToObject(r, "efficiency", used);
+    if (told) cJSON_AddNumberToObject(r, "lost_waiting", waiting);
+    cJSON_AddNumberToObject(r, "lost_serial", outside);
+    cJSON_AddNumberToObject(r, "lost_exchange", exchange);
+    cJSON_AddNumberToObject(r, "lost_slower", 1 - used - waiting - outside - exchange);
 }

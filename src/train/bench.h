@@ -36,4 +36,8 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *
 /* All of it as an object, to be deleted. */
 cJSON *bench_json(const BenchResult *r);
 
+/* Adds to such an object how many times as fast it is as that of the first row, `alone` (itself,
+ * for that one), its efficiency, and what the rest of all threads' time is lost to. */
+void bench_losses(cJSON *row, const cJSON *alone);
+
 #endif

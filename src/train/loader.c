@@ -164,6 +164,13 @@ double loader_tokens(const Loader *f, int split, int example) {
     return n;
 }
 
+bool loader_cuts(const Loader *f, int split, int example) {
+    bool cut = false;
+    for (int j = 0; j < f->c->model.task.per_example; j++)
+        cut |= length(f, split, example, j) > f->c->model.conf.max_length;
+    return cut;
+}
+
 double loader_flops(const Loader *f, int split, int example) {
     const Model *m = &f->c->model;
     double flops = model_head_flops(m);

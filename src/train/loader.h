@@ -61,6 +61,9 @@ void loader_layout(Loader *f, Arena *a);
 /* Of the file that a split is read from; NULL: it is held out of the training split, whose hash
  * says it, or is not open. */
 const char *loader_hash(const Loader *f, int split);
+/* Whether a document of an example is longer than the model reads, and is cut. */
+bool loader_cuts(const Loader *f, int split, int example);
+
 /* {"source", "train", "val", "test", "hashes"}: what the data's metadata say of where they come
  * from, examples a split, and of each its hash; to be deleted. */
 cJSON *loader_describe(const Loader *f);

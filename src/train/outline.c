@@ -17,6 +17,7 @@ OutlineWork outline_work(const Loader *f) {
         w.tokens += t / n;
         w.flops += loader_flops(f, SPLIT_TRAIN, example) / n;
         if (t > w.most_tokens) w.most_tokens = t;
+        w.cut += (double)loader_cuts(f, SPLIT_TRAIN, example) / n;
     }
     return w;
 }
@@ -82,6 +83,7 @@ static void add_data(cJSON *o, const Loader *f, int64_t horizon) {
     cJSON_AddStringToObject(data, "dir", f->c->data_dir);
     cJSON_AddNumberToObject(data, "tokens_mean", w.tokens);
     cJSON_AddNumberToObject(data, "tokens_most", w.most_tokens);
+    cJSON_AddNumberToObject(data, "cut_share", w.cut);
     cJSON_AddItemToObject(o, "data", data);
     cJSON_AddNumberToObject(o, "updates", (double)horizon);
     cJSON_AddNumberToObject(o, "updates_an_epoch", (double)loader_updates_per_epoch(f));

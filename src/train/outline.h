@@ -6,9 +6,10 @@
 
 #include "train/loader.h"
 
-/* Of the training examples: tokens, and useful operations of a forward pass, of one on average. */
+/* Of the training examples: tokens, and useful operations of a forward pass, of one on average; and
+ * the share of those that are cut at model.max_length. */
 typedef struct OutlineWork {
-    double tokens, most_tokens, flops;
+    double tokens, most_tokens, flops, cut;
 } OutlineWork;
 OutlineWork outline_work(const Loader *f);
 /* Of an update. */

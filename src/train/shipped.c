@@ -38,6 +38,11 @@ static bool find_shipped(char path[FILE_PATH_MAX], const char *name) {
     return false;
 }
 
+/* Of a path without its ".json". */
+static bool find_named(char where[FILE_PATH_MAX], const char *path) {
+    return snprintf(where, FILE_PATH_MAX, "%s.json", path) < FILE_PATH_MAX && file_exists(where);
+}
+
 /* ---- a base ---- */
 
 enum { MOST_BASES = 8 };
@@ -77,8 +82,8 @@ static cJSON *put_on_base(cJSON *own, const char *path, int depth, Err *err) {
                 MOST_BASES);
     else if (snprintf(base, sizeof base, "%.*s%s", dir, path, name) >= (int)sizeof base)
         err_set(err, EX_CONFIG, "%s: key 'base': this name is too long", path);
-    else
-        root = read_on_base(base, depth + 1, err);
+    else if (!(root = read_on_base(base, depth + 1, err)) && err->code == EX_NOINPUT)
+        err_set(err, err->code, "%s: key 'base': %s", path, err->text);
     if (root) merge(root, own);
     cJSON_Delete(key);
     cJSON_Delete(own);
@@ -93,8 +98,13 @@ static cJSON *read_on_base(const char *path, int depth, Err *err) {
 
 cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
     snprintf(where, FILE_PATH_MAX, "%s", path);
-    if (!file_exists(path) && !find_shipped(where, path))
+    if (!file_exists(path) && !find_named(where, path) && !find_shipped(where, path)) {
         snprintf(where, FILE_PATH_MAX, "%s", path);
+        if (strchr(path, '=')) {
+            err_set(err, EX_USAGE, "'%s': CONFIG comes first, key=value behind it", path);
+            return NULL;
+        }
+    }
     return read_on_base(where, 0, err);
 }
 

@@ -166,8 +166,9 @@ static bool check_config(const StFile *f, const cJSON *config, Err *err) {
 bool state_check(const StFile *f, Err *err) {
     const char *format = st_meta(f, "format");
     if (!format || strcmp(format, FORMAT) != 0)
-        return err_set(err, EX_DATAERR, "%s: is not a checkpoint of this version (" FORMAT ")",
-                       f->path);
+        return err_set(err, EX_DATAERR,
+                       "%s: is not a checkpoint of this version (" FORMAT "): %s%.40s", f->path,
+                       format ? "its format is " : "it has no format", format ? format : "");
     /* Without it, damage would go unseen. */
     if (!st_meta(f, "crc32"))
         return err_set(err, EX_DATAERR, "%s: its metadata has no \"crc32\"", f->path);

@@ -26,7 +26,11 @@ static void names_are_found(void **state) {
         assert_ptr_equal(attn_find(attn_table[n]->name), attn_table[n]);
         for (int i = 0; i < n; i++)
             assert_string_not_equal(attn_table[i]->name, attn_table[n]->name);
-        assert_true(strlen(attn_table[n]->title) > 0 && strlen(attn_table[n]->reference) > 0);
+        const AttnMech *m = attn_table[n];
+        const char *const words[] = {m->title, m->reference, m->time, m->memory};
+        for (int i = 0; i < 4; i++)
+            if (!words[i] || !*words[i])
+                fail_msg("%s: has no title, reference, time or memory", m->name);
         assert_true(attn_table[n]->projections && !(attn_table[n]->projections & ~ATTN_QKVO));
     }
     assert_true(n >= 3);

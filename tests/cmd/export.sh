@@ -59,6 +59,8 @@ expect 0 '' "a card" "${export[@]}" "$tmp/run" --out "$tmp/m" --python
 card=$tmp/m.md
 check "task" has "$card" '^\| task \| listops: the value of a nested expression'
 check "data and hashes" has "$card" '^\| data \| .*data; hashes: train [0-9a-f]{8}, val [0-9a-f]{8}, test [0-9a-f]{8} \|$'
+# shellcheck disable=SC2016
+check "what ids are" has "$card" '^Ids, from 0: `<pad>` `\[MIN` '
 check "model" has "$card" '^\| model \| depth 2, heads 2, d 16,.* norm batch,'
 check "attention" has "$card" "^\\| attention's keys \\| clusters 4,"
 check "which weights" has "$card" "^\\| weights \\| best, of update $best \\|\$"

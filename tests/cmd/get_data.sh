@@ -60,7 +60,8 @@ check "nothing was fetched for them" test "$(wc -l <"$tmp/log")" = "$lines"
 mkdir -p "$tmp/raw/pathx"
 cp -r "$release/pathfinder128/curv_contour_length_14/"{imgs,metadata} "$tmp/raw/pathx"
 for i in {0..9}; do cp "$tmp/raw/pathx/imgs/0/sample_$i.png" "$tmp/raw/pathx/imgs/0/sample_1$i.png"; done
-sed -E 's/sample_/sample_1/' "$tmp/raw/pathx/metadata/0.npy" >>"$tmp/raw/pathx/metadata/0.npy"
+again=$(sed -E 's/sample_/sample_1/' "$tmp/raw/pathx/metadata/0.npy")
+echo "$again" >>"$tmp/raw/pathx/metadata/0.npy"
 expect 0 'pathx: 16 train' "what was unpacked by hand, before what else the archive holds" "${get[@]}" pathx "$tmp/pathx"
 rm "$tmp/raw/retrieval/tsv_data/new_aan_pairs.test.tsv"
 expect 66 'new_aan_pairs.test.tsv' "a folder that lacks a file" "${get[@]}" retrieval "$tmp/retrieval"

@@ -162,6 +162,9 @@ expect 0 '^ +1 +3 .* % .* % .* %$' "threads, and what is lost" "$bin/cast_bench"
 check "1, 2 and 3 of them" test "$(awk '/%$/ { printf "%s ", $2 }' "$tmp/out")" = "1 2 3 "
 expect 0 '"threads":2,.*"lost_waiting":.*"lost_serial":.*"lost_slower":' "as JSON" \
     "$bin/cast_bench" "$tmp/tiny.json" --scaling --json --seconds 0.01 --threads 2
+(cd "$tmp" && cp tiny.json ./-odd.json)
+(cd "$tmp" && expect 0 '^ +1 +2 ' "a config whose name begins with a dash" \
+    "$bin/cast_bench" --scaling --seconds 0.01 --threads 2 -- -odd.json)
 expect 64 '^cast_bench: --lengths: one of the values is empty' "a list of nothing" \
     "$bin/cast_bench" "$tmp/tiny.json" --lengths= --seconds 0.01 --threads 1
 expect 64 "is empty" "a value of nothing" "$bin/cast_bench" "$tmp/tiny.json" --lengths 16,,32 --seconds 0.01 --threads 1

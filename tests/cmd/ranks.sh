@@ -81,7 +81,7 @@ expect 78 "rank 1 on .*: was started with another command: '$tmp/pairs.json" "an
     -n 1 "$out/cast_train" "$tmp/pairs.json" --out "$tmp/other"
 expect 0 "ranks    2" "but other threads" \
     mpirun -n 1 "$out/cast_train" "$tmp/single.json" --stop-at 1 --no-test --threads 2 --out "$tmp/other" : \
-    -n 1 "$out/cast_train" "$tmp/single.json" --stop-at 1 --no-test --threads=1 --out "$tmp/other"
+    -n 1 "$out/cast_train" "$tmp/single.json" --stop-at 1 --no-test --thr=1 --out "$tmp/other"
 expect 66 "absent.json" "a config that is not there" timeout 60 mpirun -n 3 "$out/cast_train" "$tmp/absent.json"
 [ "$(grep -c "absent.json" "$tmp/out")" -le 2 ]
 result $? "is told by rank 0 alone" "$tmp/out"

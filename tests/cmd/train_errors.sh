@@ -23,6 +23,17 @@ expect 64 '[-]threads: no such option' "an option behind one dash" "${train[@]}"
 expect 64 '--threads: expected a number' "a number of threads that is none" "${train[@]}" --threads 0
 expect 64 'key=value' "an override without a value" "${train[@]}" train.lr
 expect 66 'nowhere.json' "a missing config" "$bin/cast_train" "$tmp/nowhere.json"
+echo '{ "base": "far.json" }' >"$tmp/based.json"
+expect 66 "based.json: key 'base': $tmp/far.json: cannot be read" "a base that is missing" "$bin/cast_train" "$tmp/based.json"
+expect 64 "'train.lr=1': CONFIG comes first" "a config behind its keys" "$bin/cast_train" train.lr=1 "$tmp/tiny.json"
+expect 0 'attention' "a config without .json" "$bin/cast_train" "$tmp/tiny" --dry-run
+expect 78 "'train.updates' is unknown; did you mean 'train.steps'" "a key as others call it" "${train[@]}" train.updates=3
+expect 0 '^warning: train.epochs=3 has no say, as there are 20 updates' "epochs beside updates" \
+    "${train[@]}" train.epochs=3 --dry-run
+expect 0 '^lengths .* at most; [0-9.]* % are longer than 20 tokens, and cut' "documents that are cut are told" \
+    "${train[@]}" model.max_length=20 --out "$tmp/cut" --dry-run
+expect 0 "^warning: [0-9]* % of the examples are cut at model.max_length = 20: is $tmp/data the set" "and most of them twice" \
+    "${train[@]}" model.max_length=20 --out "$tmp/cut" --dry-run
 expect 78 "key 'model.colour' is unknown" "an unknown key" "${train[@]}" model.colour=3
 expect 78 "'train.epochz' is unknown; did you mean 'train.epochs'" "a misspelt key" "${train[@]}" train.epochz=3
 expect 78 "'model.attention.typ' is unknown; did you mean 'model.attention.type'" "a misspelt type" "${train[@]}" model.attention.typ=full

@@ -156,3 +156,14 @@ described() { # described: mechanisms without one
     done < <("$bin/cast_train" --help keys | sed -nE 's/^  model.attention.type=([a-z-]+):.*/\1/p')
 }
 check "every mechanism is in docs/method.md" diff /dev/null <(described)
+
+# Every task but "custom", whose sizes are its data's, where sizes of tasks are told.
+told() { # told: tasks that some place lacks
+    local task
+    for task in $("$bin/cast_train" --help | sed -n 's/^tasks  *//p'); do
+        [ "$task" != custom ] || continue
+        grep -q "^| \`$task\` |" data/README.md || echo "no row for $task in data/README.md"
+        grep -q "^    \"$task\": Task(" scripts/reference/config.py || echo "no row for $task in config.py"
+    done
+}
+check "every task is told of" diff /dev/null <(told)

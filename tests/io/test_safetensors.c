@@ -164,6 +164,7 @@ static void bad_lengths(void **state) {
         {UINT64_C(1) << 63, "f: not safetensors: a header of 9223372036854775808 bytes"},
         {UINT64_MAX, "f: not safetensors: a header of 18446744073709551615 bytes"},
         {UINT64_MAX - 7, "f: not safetensors: a header of"},
+        {UINT64_C(0x22736b736174227b), "f: not safetensors: it begins as JSON does"},
         {ST_MAX_HEADER + 1, "f: not safetensors: a header of 16777217 bytes (at most 16777216)"},
         {ST_MAX_HEADER, "f: is cut short: the header has 16777216 bytes, the file 10"},
         {3, "f: is cut short: the header has 3 bytes, the file 10"},
