@@ -211,7 +211,9 @@ static bool make(Input *in, const InputAsked *a, Err *err) {
     const bool ok = !strcmp(a->from, "-")  ? read_stdin(&r, err)
                     : file_is_dir(a->from) ? read_directory(&r, err)
                                            : read_file(&r, a->from, err);
-    if (ok && in->n == 0) return err_set(err, EX_NOINPUT, "%s: holds no example", a->from);
+    if (ok && in->n == 0)
+        return err_set(err, EX_NOINPUT, "%s: holds no example",
+                       strcmp(a->from, "-") ? a->from : "standard input");
     if (ok) dataset_of(&in->set, in->made);
     return ok;
 }

@@ -67,6 +67,29 @@ END
         cp '$tmp/bare.safetensors' '$tmp/bare/test.safetensors' && '$bin/cast_eval' '$tmp/listops' data.dir='$tmp/bare'"
 fi
 
+# The same numbers as a task of one's own, whose ids are written as such, of one digit and of two.
+sed 's/"listops"/"custom"/' "$tmp/listops.json" >"$tmp/custom.json"
+mkdir -p "$tmp/own" && cp "$tmp/data/listops"/*.safetensors "$tmp/own"
+"$bin/cast_train" "$tmp/custom.json" data.dir="$tmp/own" train.steps=2 train.batch=4 train.warmup=0 model.d=8 model.d_emb=8 \
+    model.d_ff=8 --out "$tmp/custom" >"$tmp/log" 2>&1
+result $? "a run of custom" "$tmp/log"
+if python3 -c 'import struct, json' 2>/dev/null; then
+    python3 - "$tmp/own/test.safetensors" >"$tmp/ids.txt" <<'END'
+import json, struct, sys
+data = open(sys.argv[1], 'rb').read()
+n = struct.unpack('<Q', data[:8])[0]
+head = json.loads(data[8:8 + n])
+at = {name: 8 + n + t['data_offsets'][0] for name, t in head.items() if name != '__metadata__'}
+offsets = struct.unpack('<7q', data[at['offsets']:at['offsets'] + 56])
+for a, b in zip(offsets, offsets[1:]):
+    print(*data[at['tokens'] + a:at['tokens'] + b])
+END
+    "$bin/cast_eval" "$tmp/custom" --predict "$tmp/own.csv" >"$tmp/log" 2>&1
+    expect 0 'line 6$' "lines of ids" predict custom "$tmp/ids.txt" --predict "$tmp/ids.csv"
+    check "are the documents that have them" same "$tmp/own.csv" "$tmp/ids.csv"
+    expect 65 'line 1, byte 3: expected numbers from 0 to 15' "an id that there is not" bash -c "echo 3 16 | '$bin/cast_eval' '$tmp/custom' --input -"
+fi
+
 expect 64 'of a prepared split examples are told apart' "lines of one" predict listops "$tmp/data/listops" --lines
 expect 0 'example 3$' "another split" predict listops "$tmp/data/listops" --split val
 check "which has as many" grep -q '^4 examples in' "$tmp/out"
@@ -83,7 +106,7 @@ expect 0 '^ +[0-9.]+ % +[01] .* one.png$' "a picture" bash -c "cd '$tmp' && '$bi
 expect 0 '"class": "' "as JSON" predict pathfinder "$tmp/one.png" --json
 if python3 -c 'import struct, zlib' 2>/dev/null; then
     # The same values as grey of 8 bits, of 16, in colour, and with a gamma: all are one picture.
-    python3 - "$tmp/same" <<'END'
+    python3 - "$tmp/same" "$tmp/levels" <<'END'
 import struct, sys, zlib
 def chunk(kind, body):
     return struct.pack('>I', len(body)) + kind + body + struct.pack('>I', zlib.crc32(kind + body))
@@ -97,11 +120,17 @@ write(to + '-grey.png', 8, 0, lambda v: bytes([v]))
 write(to + '-deep.png', 16, 0, lambda v: bytes([v, v]))
 write(to + '-rgb.png', 8, 2, lambda v: bytes([v, v, v]))
 write(to + '-alpha.png', 8, 4, lambda v: bytes([v, 255]))
+if len(sys.argv) > 2:  # (100 R, 100 G, 200 B) is level 111 of grey: .299 R + .587 G + .114 B
+    write(sys.argv[2] + '-level.png', 8, 0, lambda v: b'\x6f' if v < 90 else b'\x00')
+    write(sys.argv[2] + '-colour.png', 8, 2, lambda v: b'\x64\x64\xc8' if v < 90 else b'\0\0\0')
 write(to + '-gamma.png', 8, 0, lambda v: bytes([v]), chunk(b'gAMA', struct.pack('>I', 100000)))
 END
     mkdir "$tmp/pictures" && mv "$tmp"/same-*.png "$tmp/pictures"
     expect 0 'same-rgb.png$' "pictures of every kind" predict pathfinder "$tmp/pictures" --predict "$tmp/same.csv"
     check "of the same values are the same" test "$(cut -d, -f3-5 "$tmp/same.csv" | tail -n +2 | sort -u | wc -l)" = 1
+    mkdir "$tmp/colours" && mv "$tmp"/levels-*.png "$tmp/colours"
+    expect 0 'levels-level.png$' "a picture in colours, and its grey" predict pathfinder "$tmp/colours" --predict "$tmp/levels.csv"
+    check "are the same" test "$(cut -d, -f3-5 "$tmp/levels.csv" | tail -n +2 | sort -u | wc -l)" = 1
 fi
 expect 65 'some.tsv: no PNG image' "no picture" predict pathfinder "$tmp/some.tsv"
 expect 66 "has no file [*].png" "a directory without any" predict pathfinder "$tmp/data"

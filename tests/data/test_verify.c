@@ -69,7 +69,7 @@ static bool verify(const char *name, char hash[DATASET_HASH], Err *err) {
     return ok;
 }
 
-/* A byte in the middle of the file: of a label or an id, and within what is allowed. */
+/* The last byte of the file: of a label or an id, and within what is allowed. */
 static void damage(const char *path) {
     size_t size;
     unsigned char *data = scratch_read(path, &size);

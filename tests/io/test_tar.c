@@ -116,9 +116,9 @@ static void test_pax(void **state) {
     tar_header(&b, "short", '0', 3);
     bytes_add(&b, "sixsix", 6);
     tar_pad(&b);
-    tar_add(&b, "after", '0', "none", 4);
+    tar_add(&b, "after", '0', "nothing of it", 13);
     tar_end(&b);
-    expect_list(&b, "new/name.bin=sixsix;after=none;");
+    expect_list(&b, "new/name.bin=sixsix;after=nothing of it;");
     b.size = 0;
     tar_add(&b, "PaxHeaders/1", 'x', pax, sizeof pax - 1); /* its first length is one short */
     expect_error(&b, "malformed pax");
@@ -208,7 +208,8 @@ static void test_sizes(void **state) {
                                       "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfb",
                                       "\x80\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff",
                                       "\xbf\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-                                      "\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff"};
+                                      "\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff",
+                                      "\x80\0\0\1\0\0\0\0\0\0\0\5"};
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         Bytes b = {0};
