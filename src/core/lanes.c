@@ -176,9 +176,7 @@ bool lanes_start(Err *err) {
     pthread_attr_destroy(&a);
     if (!ok) return false;
     if (omp_get_thread_limit() < team)
-        return err_set(err, EX_OSERR,
-                       "%d threads were asked for, and OMP_THREAD_LIMIT allows %d: unset it, or "
-                       "use --threads",
+        return err_set(err, EX_OSERR, "%d threads were asked for, and OMP_THREAD_LIMIT allows %d",
                        team, omp_get_thread_limit());
     if (team > processors)
         log_warn("%d threads on %d processor%s: they take turns, which makes nothing faster", team,
