@@ -77,7 +77,8 @@ endif
 
 # `make MPI=1`: cast_train and cast_bench may be started by mpirun, Open MPI's or MPICH's; MPICC=mpicc.mpich chooses
 # between them.
-ifneq ($(filter-out 0 no,$(MPI)),)
+override MPI := $(filter-out 0 no,$(MPI))
+ifneq ($(MPI),)
 DEFINES  += -DHAVE_MPI
 export OMPI_CC := $(CC)
 export MPICH_CC := $(CC)

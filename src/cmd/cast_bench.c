@@ -461,7 +461,7 @@ static bool bench(const Options *o, Err *err) {
     bool (*const what)(const Options *, Err *) = o->scaling ? bench_scaling
                                                  : table    ? bench_table
                                                             : bench_one;
-    ranks_warn(threads);
+    if (!table) ranks_warn(threads);
     if (!lanes_start(err)) return false;
     gemm_open();
     if (o->config && !what(o, err)) return false;

@@ -79,8 +79,7 @@ static const Option options[] = {
      "published accuracies by task, and ours of each mechanism, of best and last weights, instead"},
     {"compare", OPTION_FLAG, AT(compare), NULL,
      "of two RUNs, each a run or seeds of one recipe, or of all runs of two recipes: the "
-     "difference "
-     "of their tests, with standard errors and numbers of seeds"},
+     "difference of their tests, with standard errors and numbers of seeds"},
     {"each", OPTION_FLAG, AT(each), NULL, "each run by itself, by its name"},
     {"plot", OPTION_OWN, AT(plot), "FILE",
      "a plot instead of the table, as .svg, .png or .pdf, drawn by gnuplot (Debian: gnuplot-nox)",
@@ -301,7 +300,8 @@ static bool compare_groups(const Options *o, Err *err) {
     if (!runs_read(&set, o->line.words, o->line.nwords, false, err)) return false;
     groups_make(&g, &set, false);
     bool ok = g.n == 2 ||
-              err_set(err, EX_USAGE, "--compare is of two recipes, and these runs have %d", g.n);
+              err_set(err, EX_USAGE,
+                      "--compare is of two recipes or sets of data, and these runs have %d", g.n);
     if (ok) {
         const bool turned = !group_has(&g.group[0], &set.run[0]);
         const Groups side[2] = {{.group = &g.group[turned], .n = 1},

@@ -47,8 +47,7 @@ static const Program program = {
     "are not repeated. One that fails is told, tried again by the next call, and holds up no "
     "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
     "DIR, of the same base config. Under mpirun each of n processes makes every n-th run, and "
-    "tells "
-    "of those that failed with status 0, since mpirun ends all at the first other one.\n",
+    "tells of those that failed with status 0, since mpirun ends all at the first other one.\n",
     options,
     "Exit status: 0 all runs are done; 1 some failed; 75 stopped by a signal, and saved; others as "
     "cast_train's, where nothing could be begun. 'cast_train --help' lists the keys. 'cast_report "

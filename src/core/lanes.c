@@ -79,11 +79,11 @@ static int cgroup_quota(void) {
 }
 
 static int default_threads(void) {
-    int n = env_positive("OMP_NUM_THREADS");
-    if (n) return n;
-    n = physical_cores();
-    int limits[] = {cgroup_quota(), env_positive("SLURM_CPUS_PER_TASK")};
-    for (int i = 0; i < 2; i++)
+    const int asked = env_positive("OMP_NUM_THREADS"), most = omp_get_thread_limit();
+    if (asked) return asked < most ? asked : most;
+    int n = physical_cores();
+    const int limits[] = {cgroup_quota(), env_positive("SLURM_CPUS_PER_TASK"), most};
+    for (int i = 0; i < 3; i++)
         if (limits[i] && limits[i] < n) n = limits[i];
     return n;
 }

@@ -246,9 +246,8 @@ static void print_ids(const Writer *w) {
         fputs(".\n", w->f);
     } else {
         fprintf(w->f, "\n\nIds: %s.\n",
-                task->tokens == TOKENS_BYTES    ? "a text's bytes, each plus 1"
-                : task->tokens == TOKENS_PIXELS ? "a picture's grey levels, 0 to 255, row by row"
-                                                : "the values themselves");
+                task->tokens == TOKENS_BYTES ? "a text's bytes, each plus 1"
+                                             : "a picture's grey levels, 0 to 255, row by row");
     }
 }
 

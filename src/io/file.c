@@ -138,9 +138,9 @@ bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err) {
 
 void atomic_abandon(AtomicFile *a) {
     if (!a->f) return;
+    unlink(a->temp); /* while it is locked */
     fclose(a->f);
     a->f = NULL;
-    unlink(a->temp);
 }
 
 void atomic_write(AtomicFile *a, const void *data, size_t size) {
@@ -204,11 +204,9 @@ bool atomic_commit(AtomicFile *a, Err *err) {
     int why = fclose(a->f) != 0 ? errno : 0;
     a->f = NULL;
     if (!why && rename(a->temp, a->path) != 0) why = errno;
+    if (why) unlink(a->temp);
     if (held >= 0) close(held);
-    if (why) {
-        unlink(a->temp);
-        return write_failed(a->path, why, err);
-    }
+    if (why) return write_failed(a->path, why, err);
     if (!a->unsynced && !sync_dir(a->path))
         return err_set(err, EX_IOERR, "%s: is written, but its directory cannot be synced: %s",
                        a->path, strerror(errno));

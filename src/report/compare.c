@@ -62,13 +62,14 @@ static const Group *find_group(const Groups *g, const char *task, const char *na
         if (!strcmp(g->group[i].task, task)) found = &g->group[i], configs++;
     if (configs > 1)
         err_set(err, EX_USAGE,
-                "%s has %d recipes of %s: name all runs of two, each by itself or by a pattern",
+                "%s has %d recipes or sets of data of %s: name all runs of two, each by itself or "
+                "by a pattern",
                 name, configs, task);
     return configs > 1 ? NULL : found;
 }
 
-static const char *verdict(double difference, double reach) {
-    if (isnan(difference)) return "of other tests";
+static const char *verdict(double difference, double reach, bool apart) {
+    if (apart) return "of other tests";
     return difference > reach ? "higher" : difference < -reach ? "lower" : "not told apart";
 }
 
@@ -84,7 +85,7 @@ static void add_row(Table *t, const char *task, const Side *a, const Side *b, bo
     for (int i = 0; i < 6; i++) (c++)->mean = numbers[i];
     const double of_both[] = {difference, error, difference - reach, difference + reach};
     for (int i = 0; i < 4; i++) (c++)->mean = of_both[i];
-    cell_text(c, verdict(difference, reach));
+    cell_text(c, verdict(difference, reach, apart));
 }
 
 static void add_columns(Table *t, char *const names[2]) {

@@ -232,20 +232,26 @@ static void free_group(Group *g) {
     mem_free(g->run);
 }
 
+static bool other_data(const Group *g, const Run *r) {
+    bool differ = false;
+    for (int i = 0; i < g->n; i++) differ |= rundata_differ(g->run[i], r);
+    return differ;
+}
+
 /* Of the groups from `first` on, which are of one recipe, that of this run, which is made where
  * there is none. */
 static Group *find_group(Groups *g, int first, const Labelled *l) {
     for (int i = first; i < g->n && !g->each; i++)
-        if (!rundata_differ(g->group[i].run[0], l->run)) return &g->group[i];
+        if (!other_data(&g->group[i], l->run)) return &g->group[i];
     g->group[g->n] = l->group;
     return &g->group[g->n++];
 }
 
 /* Tells groups of one recipe apart that have other data. */
 static void name_data(Groups *g, int first) {
-    bool differ = false;
+    bool differ = !g->each && g->n - first > 1;
     for (int i = first; i < g->n; i++)
-        differ |= rundata_differ(g->group[first].run[0], g->group[i].run[0]);
+        for (int j = first; j < i; j++) differ |= other_data(&g->group[i], g->group[j].run[0]);
     for (int i = first; i < g->n && differ; i++) {
         char *name = rundata_name(g->group[i].run[0]);
         cJSON_AddStringToObject(g->group[i].values, "data.source", name);
@@ -261,14 +267,16 @@ void groups_make(Groups *g, const RunSet *set, bool each) {
         labelled[i] = (Labelled){recipe_of(&one, &set->run[i]), &set->run[i], one};
     }
     qsort(labelled, (size_t)set->n, sizeof *labelled, by_text);
-    for (int i = 0, to, first; i < set->n; i = to, name_data(g, first)) {
-        first = g->n;
-        for (to = i; to < set->n && !strcmp(labelled[to].text, labelled[i].text); to++) {
+    for (int i = 0; i < set->n;) {
+        const char *recipe = labelled[i].text;
+        const int first = g->n;
+        for (; i < set->n && !strcmp(labelled[i].text, recipe); i++) {
             const int groups = g->n;
-            Group *group = find_group(g, first, &labelled[to]);
-            if (g->n == groups) free_group(&labelled[to].group);
-            add_run(group, labelled[to].run);
+            Group *group = find_group(g, first, &labelled[i]);
+            if (g->n == groups) free_group(&labelled[i].group);
+            add_run(group, labelled[i].run);
         }
+        name_data(g, first);
     }
     for (int i = 0; i < set->n; i++) mem_free(labelled[i].text);
     mem_free(labelled);

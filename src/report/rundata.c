@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/mem.h"
+#include "core/log.h"
 #include "data/dataset.h"
 #include "io/json.h"
 #include "io/text.h"
@@ -39,8 +39,16 @@ bool rundata_differ(const Run *a, const Run *b) {
 }
 
 char *rundata_name(const Run *r) {
-    const char *source = json_string(data_of(r), "source"), *hash = hash_of(r, SPLIT_TRAIN);
-    return text_format("%s%s%s%s%s", source ? source : "", source && hash ? ", " : "",
-                       hash ? "hash " : "", hash ? hash : "",
+    const char *source = json_string(data_of(r), "source");
+    char counts[128] = "", hashes[128] = "";
+    for (int s = 0; s < SPLITS; s++) {
+        const cJSON *n = cJSON_GetObjectItemCaseSensitive(data_of(r), split_names[s]);
+        if (cJSON_IsNumber(n))
+            format_add(counts, sizeof counts, "%s%.0f", *counts ? " / " : "", n->valuedouble);
+        if (hash_of(r, s))
+            format_add(hashes, sizeof hashes, "%s%.16s", *hashes ? " / " : "", hash_of(r, s));
+    }
+    return text_format("%s%s%s%s%s%s", source ? source : "", *counts ? ": " : "", counts,
+                       *hashes ? ", hashes " : "", hashes,
                        r->data_changed ? ", after others (--accept-data)" : "");
 }

@@ -81,7 +81,7 @@ static void print_lengths(const Loader *f) {
     const int most = f->c->model.conf.max_length;
     char cut[96] = "";
     if (w.cut > 0)
-        snprintf(cut, sizeof cut, "; %.2g %% are longer than %d tokens, and cut", 100 * w.cut,
+        snprintf(cut, sizeof cut, "; %.3g %% are longer than %d tokens, and cut", 100 * w.cut,
                  most);
     log_info("lengths  %.0f tokens an example on average, %.0f at most%s", w.tokens, w.most_tokens,
              cut);

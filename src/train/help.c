@@ -16,7 +16,8 @@ typedef struct Helper {
     real *w, *grads; /* (total) grads: of what others' lanes come to, and nobody reads */
 } Helper;
 
-/* Held against memory is what an update touches whatever it reads, as rank 0 does. */
+/* Held against memory is what an update touches whatever it reads, as cast_train's rank 0 has it.
+ */
 static bool open_engine(Helper *h, const CrewModel *c, const char *text, Err *err) {
     cJSON *keys = cJSON_Parse(text);
     const bool ok = model_open(&h->m, keys, &c->task, "rank 0's config", err) &&

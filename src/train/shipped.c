@@ -100,7 +100,7 @@ cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
     snprintf(where, FILE_PATH_MAX, "%s", path);
     if (!file_exists(path) && !find_named(where, path) && !find_shipped(where, path)) {
         snprintf(where, FILE_PATH_MAX, "%s", path);
-        if (strchr(path, '=')) {
+        if (path[strcspn(path, "=/")] == '=') {
             err_set(err, EX_USAGE, "'%s': CONFIG comes first, key=value behind it", path);
             return NULL;
         }

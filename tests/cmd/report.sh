@@ -370,12 +370,13 @@ expect 0 'not told apart' "a run and itself" "$report" "$a/1" "$a/1" --compare
 check "tells of one seed" grep -q 'Of a single seed' "$tmp/out"
 make_run "$tmp/pair/b/other" 8 1 20 0.4
 sed -i 's/"which": "best"/"count": 1000, &/' "$tmp/pair/b/other/metrics.jsonl"
-expect 64 'b has 2 recipes of listops: name all runs of two' "several configs" "$report" "$a" "$b" --compare
+expect 64 'b has 2 recipes or sets of data of listops: name all runs of two' "several configs" "$report" "$a" "$b" --compare
 named=("$report" "$b"/[12] "$b/other" --compare)
 expect 0 '^listops,51,1.870561413,2,40,.*,lower' "runs of two recipes, by name" "${named[@]}" --format csv
 check "which what differs calls" grep -q '^task,a_percent' "$tmp/out"
 expect 0 '^\| task +\| clusters 4, % ' "in the order of their runs" "${named[@]}"
-expect 64 'of two recipes, and these runs have 1' "of one" "$report" "$a/1" "$a/2" "$b/1" --compare
+expect 0 '^\| task +\| clusters 8, % ' "whichever that is" "$report" "$b/other" "$b"/[12] --compare
+expect 64 'of two recipes or sets of data, and these runs have 1' "of one" "$report" "$a/1" "$a/2" "$b/1" --compare
 for side in a b; do
     make_run "$tmp/pair/masked-$side" 4 1 20 "0.$([ $side = a ] && echo 30 || echo 50)"
     sed -i 's/"train": {/&"objective": "masked", /' "$tmp/pair/masked-$side/config.json"
@@ -398,14 +399,19 @@ for run in "one 1 0.30" "two 2 0.34" "far 3 0.80"; do
     sed -i 's/"which": "best"/"count": 1000, &/' "$tmp/data/$name/metrics.jsonl"
 done
 data one here 9; data two here 9; data far there 9
-expect 0 ', here +\| +32.00 |listops \| here +\|.* 32.00 ' "runs of other data are no seeds of these" "$report" "$tmp/data"
-check "and have a row of their own" grep -qE '^\|.*\| there +\|.* 80.00 ' "$tmp/out"
+expect 0 'listops \| here: 9 / 9 / 9 +\|.* 32.00 ' "runs of other data are no seeds of these" "$report" "$tmp/data"
+check "and have a row of their own" grep -qE '^\|.*\| there: 9 / 9 / 9 +\|.* 80.00 ' "$tmp/out"
 data far here 9
 expect 0 '48.00 ± 27.78' "of the same they are" "$report" "$tmp/data"
 data one here 9 aa; data two here 9 aa; data far there 9 aa
 expect 0 '48.00 ± 27.78' "the same hash says more than words" "$report" "$tmp/data"
 data far here 9 bb
-expect 0 'here, hash bb +\|.* 80.00 ' "as does another" "$report" "$tmp/data"
+expect 0 'here: 9 / 9 / 9, hashes bb +\|.* 80.00 ' "as does another" "$report" "$tmp/data"
+data two here 9
+data one here 9 aa
+expect 0 'here: 9 / 9 / 9, hashes aa +\|' "of which some tell no hash" "$report" "$tmp/data"
+check "and are of one side" grep -qE 'here: 9 / 9 / 9, hashes bb +\|' "$tmp/out"
+data two here 9 aa
 data far here 9
 echo '{"kind": "change", "step": 10, "epoch": 2, "what": "data.train", "was": "aa", "now": "bb"}' >>"$tmp/data/far/metrics.jsonl"
 expect 0 'accept-data\) +\|.* 80.00 ' "one that changed them is apart" "$report" "$tmp/data"

@@ -24,6 +24,7 @@ expect 64 '--threads: expected a number' "a number of threads that is none" "${t
 expect 64 'key=value' "an override without a value" "${train[@]}" train.lr
 expect 66 'nowhere.json' "a missing config" "$bin/cast_train" "$tmp/nowhere.json"
 echo '{ "base": "far.json" }' >"$tmp/based.json"
+expect 66 'a=b/far.json: cannot be read' "nor in a directory whose name has an equals sign" "$bin/cast_train" "$tmp/a=b/far.json"
 expect 66 "based.json: key 'base': $tmp/far.json: cannot be read" "a base that is missing" "$bin/cast_train" "$tmp/based.json"
 expect 64 "'train.lr=1': CONFIG comes first" "a config behind its keys" "$bin/cast_train" train.lr=1 "$tmp/tiny.json"
 expect 0 'attention' "a config without .json" "$bin/cast_train" "$tmp/tiny" --dry-run
@@ -32,6 +33,9 @@ expect 0 '^warning: train.epochs=3 has no say, as there are 20 updates' "epochs 
     "${train[@]}" train.epochs=3 --dry-run
 expect 0 '^lengths .* at most; [0-9.]* % are longer than 20 tokens, and cut' "documents that are cut are told" \
     "${train[@]}" model.max_length=20 --out "$tmp/cut" --dry-run
+"$bin/cast_data" generate listops --length 30..60 --depth 4 --train 8 --val 4 --test 4 --out "$tmp/longer" >"$tmp/log" 2>&1
+expect 0 '; 100 % are longer than 20 tokens' "of all examples too" \
+    "${train[@]}" model.max_length=20 data.dir="$tmp/longer" --out "$tmp/cut" --dry-run
 expect 0 "^warning: [0-9]* % of the examples are cut at model.max_length = 20: is $tmp/data the set" "and most of them twice" \
     "${train[@]}" model.max_length=20 --out "$tmp/cut" --dry-run
 expect 78 "key 'model.colour' is unknown" "an unknown key" "${train[@]}" model.colour=3

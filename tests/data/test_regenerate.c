@@ -174,7 +174,8 @@ static void two_at_once(void **state) {
     }
 }
 
-/* A slip in --out must not cost the data of another task, nor the time that new ones take. */
+/* A slip in --out must not cost the data of another task, nor may hours of work end at a place that
+ * cannot be made. */
 static void places_of_others(void **state) {
     (void)state;
     Err err = {0};
@@ -199,9 +200,12 @@ static void tidied_meanwhile(void **state) {
     (void)state;
     Err err;
     start_with(1);
-    const pid_t pid = fork();
-    if (pid == 0)
-        for (;;) dataset_tidy(scratch("set"));
+    const pid_t parent = getpid(), pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        while (getppid() == parent) dataset_tidy(scratch("set"));
+        _exit(0);
+    }
     int failed = 0;
     for (int i = 0; i < 100; i++) failed += !make(2, FEW, &err);
     kill(pid, SIGKILL);
