@@ -370,12 +370,12 @@ static bool is_of_task(const char *path, const char *task, Err *err) {
     Err ignored;
     if (!file_exists(path) || !st_open(&f, path, &ignored)) return true;
     const char *theirs = st_meta(&f, "task");
-    if (!theirs || strcmp(theirs, task) != 0)
+    const bool same = theirs && !strcmp(theirs, task);
+    if (!same)
         err_set(err, EX_CANTCREAT,
                 "%s: is there and is of %.40s, so no set of %s takes its place: give another "
                 "directory, or remove it",
-                path, theirs ? theirs : "your own", task);
-    const bool same = theirs && !strcmp(theirs, task);
+                path, theirs ? theirs : "no task that it names", task);
     st_close(&f);
     return same;
 }

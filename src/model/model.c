@@ -52,13 +52,6 @@ static const ConfigKey type_keys[] = {
 
 /* ---- configuration ---- */
 
-static bool unknown_mechanism(const char *name, const char *where, Err *err) {
-    enum { MOST = 32 };
-    const char *names[MOST + 1] = {NULL};
-    for (int i = 0; attn_table[i] && i < MOST; i++) names[i] = attn_table[i]->name;
-    return schema_not_among(where, "model.attention.type", name, names, err);
-}
-
 /* The keys that the mechanism declares, and `type`, which it need not know. */
 static bool read_mechanism(Model *m, const cJSON *json, const char *where, Err *err) {
     static const ConfigKey none[] = {{0}};
@@ -69,7 +62,8 @@ static bool read_mechanism(Model *m, const cJSON *json, const char *where, Err *
     const bool ok = schema_read(&conf, type_keys, just_type, where, "model.attention", NULL, err);
     cJSON_Delete(just_type);
     if (!ok) return false;
-    if (!(m->mech = attn_find(conf.type))) return unknown_mechanism(conf.type, where, err);
+    if (!(m->mech = attn_find(conf.type)))
+        return attn_unknown(conf.type, where, "model.attention.type", err);
     m->attn = mem_alloc(1, m->mech->self_size);
     return schema_read(m->attn, m->mech->keys ? m->mech->keys : none, json, where,
                        "model.attention", "type", err);
