@@ -8,8 +8,7 @@
 #include "core/mem.h"
 #include "io/text.h"
 
-enum { MOST_NAMED = 16, WIDTH = 800, HEIGHT = 440 };
-enum { LEGEND_ROW = 22, LEGEND_SAMPLE = 70, LEGEND_LETTER = 8, LEGEND_MARGIN = 70 };
+enum { WIDTH = 800, HEIGHT = 440 };
 
 static void print_point(FILE *f, CurvePoint p) {
     fprintf(f, "%.10g %.10g %.10g %.10g\n", p.x, p.y, p.low, p.high);
@@ -25,28 +24,6 @@ static void data_block(FILE *f, const char *name, int i, const Curve *c, double 
     fputs("END\n", f);
 }
 
-/* A legend too long to be read is left out. */
-static void print_legend(FILE *f, int n) {
-    if (n <= MOST_NAMED) return;
-    fputs("unset key\n", f);
-    log_warn("%d lines: the legend is left out of the plot; fewer runs would have one", n);
-}
-
-/* gnuplot sets the names in as many columns as the longest leaves room for. */
-static int height_for(int width, int n, int longest) {
-    int columns = width / (LEGEND_SAMPLE + LEGEND_LETTER * longest);
-    if (columns < 1) columns = 1;
-    return HEIGHT * width / WIDTH + (n <= MOST_NAMED ? LEGEND_ROW * ((n + columns) / columns) : 0);
-}
-
-/* Names too long for the width are set smaller. `letters` is the size of all others. */
-static void fit_legend(FILE *f, int width, int longest) {
-    const double room = width - LEGEND_SAMPLE - LEGEND_MARGIN, wanted = LEGEND_LETTER * longest;
-    if (wanted > room)
-        fprintf(f, "smaller = sprintf(',%%g', %.2f * letters)\nset key font smaller\n",
-                room / wanted);
-}
-
 /* One part of the plot command; the next continues it. */
 static void part(FILE *f, bool *first) {
     fputs(*first ? "plot " : ", \\\n     ", f);
@@ -59,6 +36,8 @@ typedef struct Lines {
     Curve train, val;
     char *name;
 } Lines;
+
+static const char points_name[] = "points: validation";
 
 /* In layers: bands, lines, points, so that none hides what is thinner. */
 static void plot_bands(FILE *f, const Lines *l, int i, int runs, bool *first) {
@@ -149,35 +128,33 @@ static void plot_lines(FILE *f, const Lines *l, const Groups *g, double scale) {
     for (int i = 0; i < g->n; i++) plot_bands(f, &l[i], i, g->group[i].n, &first);
     for (int i = 0; i < g->n; i++) plot_line(f, &l[i], i, &first);
     for (int i = 0; i < g->n; i++) plot_points(f, &l[i], i, g->group[i].n, &first);
-    fputs(", \\\n     NaN with points pt 7 ps 0.6 lc rgb '#808080' title 'points: validation'\n",
-          f);
+    fprintf(f, ", \\\n     NaN with points pt 7 ps 0.6 lc rgb '#808080' title '%s'\n", points_name);
 }
 
-static bool all_masked(const Groups *g) {
+int curve_plot_key(const Groups *g, int key) {
     for (int i = 0; i < g->n; i++)
-        if (!g->group[i].masked) return false;
-    return true;
+        if (!g->group[i].masked) return key;
+    return key == RUN_LOSS ? RUN_BITS : key;
 }
 
 bool curve_plot(Plot *p, PlotSize size, const Groups *g, int key, CurveAxis axis, CurveBand band,
                 Err *err) {
     Lines *l = mem_alloc((size_t)g->n, sizeof *l);
-    int n = 0, longest = 0;
+    Legend legend = {0};
+    int n = 0;
     double end = 0;
-    if (key == RUN_LOSS && all_masked(g)) key = RUN_BITS;
+    key = curve_plot_key(g, key);
+    legend_add(&legend, points_name);
     for (int i = 0; i < g->n; i++) {
         make_lines(&l[i], g, i, key, axis, band);
         n += l[i].train.n + l[i].val.n;
-        if (text_width(l[i].name) > longest) longest = text_width(l[i].name);
+        legend_add(&legend, l[i].name);
         end = fmax(end, fmax(last_x(&l[i].train), last_x(&l[i].val)));
     }
     if (n > 0) {
         const bool minutes = axis == CURVE_TIME && end < 2;
-        const int width = plot_width(size, WIDTH);
-        plot_open(p, size, width, height_for(width, g->n, longest));
+        plot_open(p, size, WIDTH, HEIGHT, &legend);
         plot_axes(p->f, key, axis, end, minutes);
-        print_legend(p->f, g->n);
-        fit_legend(p->f, width, longest);
         plot_lines(p->f, l, g, minutes ? 60 : 1);
     }
     free_lines(l, g->n);
@@ -240,19 +217,29 @@ static int several(const Dot *dots, int n) {
     return false;
 }
 
+static bool starts_line(const Dot *dots, int i) {
+    return i == 0 || strcmp(dots[i].label, dots[i - 1].label) != 0;
+}
+
+/* One line needs none. */
+static Legend legend_of_dots(const Dot *dots, int n) {
+    Legend legend = {0};
+    for (int i = 0; i < n; i++)
+        if (starts_line(dots, i)) legend_add(&legend, dots[i].label);
+    return legend.names > 1 ? legend : (Legend){0};
+}
+
 static void plot_dots(FILE *f, const Dot *dots, int n) {
     int lines = 0;
     bool first = true;
     for (int i = 0; i < n; i++) {
-        if (i == 0 || strcmp(dots[i].label, dots[i - 1].label) != 0)
+        if (starts_line(dots, i))
             fprintf(f, "%s$line%d << END\n", i ? "END\n" : "", lines++);
         print_point(f, dots[i].at);
     }
     fputs("END\n", f);
-    if (lines == 1) fputs("unset key\n", f);
-    print_legend(f, lines);
     for (int i = 0, line = 0; i < n; i++) {
-        if (i > 0 && strcmp(dots[i].label, dots[i - 1].label) == 0) continue;
+        if (!starts_line(dots, i)) continue;
         part(f, &first);
         fprintf(f,
                 "$line%d using 1:3:(0):($4-$3) with vectors nohead lw 1 lc rgb '%s' notitle, \\\n"
@@ -272,8 +259,8 @@ bool curve_plot_clusters(Plot *p, PlotSize size, const Groups *g, CurveBand band
     const int n = find_dots(dots, g, band);
     const bool ok = several(dots, n);
     if (ok) {
-        const int width = plot_width(size, WIDTH);
-        plot_open(p, size, width, HEIGHT * width / WIDTH);
+        const Legend legend = legend_of_dots(dots, n);
+        plot_open(p, size, WIDTH, HEIGHT, &legend);
         print_cluster_axis(p->f, dots, n);
         plot_dots(p->f, dots, n);
     } else {

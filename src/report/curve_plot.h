@@ -1,10 +1,12 @@
-/* Plots of curves, and of accuracy over the number of clusters. Each writes a Plot's script.
- * The loss of masked training, where all runs are such, is drawn in bits a token. */
+/* Plots of curves, and of accuracy over the number of clusters. Each writes a Plot's script. */
 #ifndef REPORT_CURVE_PLOT_H
 #define REPORT_CURVE_PLOT_H
 
 #include "report/curve.h"
 #include "report/plot.h"
+
+/* What is drawn for a key: for RUN_LOSS, where all runs are masked training, RUN_BITS. */
+int curve_plot_key(const Groups *g, int key);
 
 /* Training as lines, with a band where there are several runs, validation as points. EX_NOINPUT: no
  * run has a line yet. */

@@ -96,17 +96,16 @@ static bool has_clusters(const Groups *g) {
 /* What there is to draw of one task; false: gnuplot fails. */
 static bool write_task_curves(FILE *f, const Page *p, const Groups *g, int *number, Err *err) {
     static const char *const over[] = {"updates", "hours", "tokens"};
-    static const struct {
-        int key;
-        const char *name;
-    } figures[] = {{RUN_LOSS, "loss"}, {RUN_ACCURACY, "accuracy"}};
+    static const int keys[] = {RUN_LOSS, RUN_ACCURACY};
     Plot plot;
     bool ok = true;
     for (int i = 0; ok && i < 2; i++) {
-        if (!curve_plot(&plot, (PlotSize){0, 0}, g, figures[i].key, p->axis, p->band, err))
-            return true;
-        char *caption =
-            text_format("%s: %s over %s", g->group[0].task, figures[i].name, over[p->axis]);
+        const int key = curve_plot_key(g, keys[i]);
+        if (!curve_plot(&plot, (PlotSize){0, 0}, g, key, p->axis, p->band, err)) return true;
+        const char *name = key == RUN_BITS   ? "bits a token"
+                           : key == RUN_LOSS ? "loss"
+                                             : "accuracy";
+        char *caption = text_format("%s: %s over %s", g->group[0].task, name, over[p->axis]);
         ok = embed_plot(f, &plot, caption, (*number)++, err);
     }
     if (!ok || !has_clusters(g) || !curve_plot_clusters(&plot, (PlotSize){0, 0}, g, p->band, err))

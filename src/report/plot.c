@@ -41,32 +41,52 @@ static double millimetres_across(PlotSize size) {
     return size.width > 0 ? size.width : 1.6 * size.height;
 }
 
-int plot_width(PlotSize size, int width) {
+/* Pixels: `width` where no size was asked for. */
+static int pixels_across(PlotSize size, int width) {
     const double across = millimetres_across(size);
     return across > 0 ? (int)(across / (screen * print_letters) + 0.5) : width;
 }
 
-void plot_open(Plot *p, PlotSize size, int width, int height) {
-    const double across = millimetres_across(size);
-    const double pixel = across > 0 ? across / width : screen;
-    *p = (Plot){.width = width, .drawn = {width * pixel, height * pixel}, .print = across > 0};
-    if (size.height > 0) p->drawn.height = size.height;
+/* Millimetres of one of `across` pixels. */
+static double pixel_of(PlotSize size, int across) {
+    return millimetres_across(size) > 0 ? millimetres_across(size) / across : screen;
+}
+
+static double pixels_high(PlotSize size, int across, double height) {
+    return size.height > 0 ? size.height / pixel_of(size, across) : height;
+}
+
+/* `height` of the whole, where none was asked for. */
+static void start(Plot *p, PlotSize size, int across, double height) {
+    const double pixel = pixel_of(size, across);
+    *p = (Plot){.width = across,
+                .drawn = {across * pixel, pixels_high(size, across, height) * pixel},
+                .print = millimetres_across(size) > 0};
     p->f = text_stream(&p->script, &p->size);
     fputs("set border 3 lc rgb 'black'\n"
           "set tics nomirror out\n"
-          "set grid lc rgb '#808080' lw 0.5 dt '.'\n"
-          "set key above left Left reverse samplen 3.5\n",
+          "set grid lc rgb '#808080' lw 0.5 dt '.'\n",
           p->f);
 }
 
-void plot_panels(Plot *p, PlotSize size, int panels) {
+void plot_open(Plot *p, PlotSize size, int width, int height, const Legend *legend) {
+    const int across = pixels_across(size, width);
+    const double own = (double)height * across / width;
+    const LegendFit fit = legend_fit(legend, across, pixels_high(size, across, own));
+    start(p, size, across, own + fit.height);
+    legend_print(p->f, legend, &fit);
+}
+
+void plot_panels(Plot *p, PlotSize size, int panels, const Legend *legend) {
     enum { PANEL = 550, HEIGHT = 480, LEAST = 330 };
-    const int width = plot_width(size, panels * PANEL + (panels == 1) * 150);
+    const int width = pixels_across(size, panels * PANEL + (panels == 1) * 150);
     const bool beside = width >= panels * LEAST;
-    const int across = beside ? width / panels : width, most = across < PANEL ? across : PANEL;
-    plot_open(p, size, width, HEIGHT * most / PANEL * (beside ? 1 : panels));
-    if (panels > 1)
-        fprintf(p->f, "set multiplot layout %d,%d\n", beside ? 1 : panels, beside ? panels : 1);
+    const int across = beside ? width / panels : width, rows = beside ? 1 : panels;
+    const double own = HEIGHT * fmin(across, PANEL) / PANEL;
+    const LegendFit fit = legend_fit(legend, across, pixels_high(size, width, rows * own) / rows);
+    start(p, size, width, rows * (own + fit.height));
+    legend_print(p->f, legend, &fit);
+    if (panels > 1) fprintf(p->f, "set multiplot layout %d,%d\n", rows, beside ? panels : 1);
 }
 
 void plot_panels_end(Plot *p, int panels) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/err.h"
+#include "report/legend.h"
 
 /* What is asked for, in millimetres; 0: not asked. A plot of a given size is for print: its letters
  * have 8 points, and a PNG 300 pixels an inch. */
@@ -21,14 +22,13 @@ typedef struct Plot {
     bool print;     /* a size was asked for */
 } Plot;
 
-/* How many such pixels there are across: `width` where no size was asked for. */
-int plot_width(PlotSize size, int width);
-/* Starts a script with what all plots share, of plot_width's pixels by `height`, which gives way to
- * a height that was asked for. */
-void plot_open(Plot *p, PlotSize size, int width, int height);
-/* The same for so many panels: beside each other where there is room, else below. Data blocks and
- * what all panels share may follow; the first `plot` begins the first panel. */
-void plot_panels(Plot *p, PlotSize size, int panels);
+/* Starts a script with what all plots share: of `width` pixels by `height` and what the legend
+ * takes; both give way to a size that was asked for. */
+void plot_open(Plot *p, PlotSize size, int width, int height, const Legend *legend);
+/* The same for so many panels, each with the legend: beside each other where there is room, else
+ * below. Data blocks and what all panels share may follow; the first `plot` begins the first panel.
+ */
+void plot_panels(Plot *p, PlotSize size, int panels, const Legend *legend);
 void plot_panels_end(Plot *p, int panels);
 void plot_free(Plot *p);
 

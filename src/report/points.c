@@ -201,18 +201,25 @@ static bool has_value(const Points *s, int i, int y) {
     return false;
 }
 
-/* At 1, 2 and 5 of each power of ten. */
-static void print_log_tics(FILE *f, char axis, double least, double most) {
-    static const int steps[] = {1, 2, 5};
-    const char *between = "";
-    fprintf(f, "set %ctics (", axis);
+/* At these steps of each power of ten; returns how many there are. */
+static int log_tics(double *tic, int room, const char *steps, double least, double most) {
+    int n = 0;
     for (int power = (int)floor(log10(least)); pow(10, power) <= most; power++)
-        for (int i = 0; i < 3; i++) {
-            const double at = steps[i] * pow(10, power);
-            if (at < least || at > most) continue;
-            fprintf(f, "%s%g", between, at);
-            between = ", ";
+        for (const char *step = steps; *step; step++) {
+            const double at = (*step - '0') * pow(10, power);
+            if (at >= least && at <= most && n < room) tic[n++] = at;
         }
+    return n;
+}
+
+/* At 1, 2 and 5; where the axis has less than two of them, finer, in the end at its ends. */
+static void print_log_tics(FILE *f, char axis, double least, double most) {
+    double tic[256];
+    int n = log_tics(tic, 256, "125", least, most);
+    if (n < 2) n = log_tics(tic, 256, "123456789", least, most);
+    if (n < 2) tic[0] = least, tic[1] = most, n = 2;
+    fprintf(f, "set %ctics (", axis);
+    for (int i = 0; i < n; i++) fprintf(f, "%s%.3g", i ? ", " : "", tic[i]);
     fputs(")\n", f);
 }
 
@@ -258,13 +265,16 @@ static void print_panel(FILE *f, const Points *s, int x, int y) {
 bool points_plot(Plot *p, PlotSize size, const Points *s, Err *err) {
     static const PointValue drawn[] = {POINT_ERROR, POINT_KEPT, POINT_ACCURACY};
     const int x = s->has[POINT_SECONDS] ? POINT_SECONDS : POINT_FLOPS;
+    Legend legend = {0};
     int panels = 0;
     for (int i = 0; i < 3; i++) panels += s->has[drawn[i]];
+    for (int i = 0; i < s->n; i++)
+        if (starts_line(s, i)) legend_add(&legend, s->point[i].mechanism);
     if (!s->has[x])
         return err_set(err, EX_USAGE,
                        "--plot: rows have neither 'seconds' nor 'flops_share': there is nothing to "
                        "draw them over");
-    plot_panels(p, size, panels);
+    plot_panels(p, size, panels, &legend);
     print_data(p->f, s);
     fprintf(p->f, "set format y '%%g'\nset xlabel '%s'\n", values[x].title);
     print_log_axis(p->f, 'x', s, x);

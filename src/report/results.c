@@ -47,7 +47,8 @@ static const char *key_title(const Groups *g, const char *key) {
 static void add_key_column(Table *t, const Groups *g, const char *key) {
     bool numbers = true;
     for (int i = 0; i < g->n; i++) numbers &= is_number(group_value(&g->group[i], key));
-    table_column(t, key_title(g, key), key, numbers ? COLUMN_NUMBER : COLUMN_TEXT, 0);
+    table_column(t, key_title(g, key), key, numbers ? COLUMN_NUMBER : COLUMN_TEXT, 0)->spare =
+        SPARE_MOST;
 }
 
 /* Columns that only some tables have. */

@@ -309,6 +309,7 @@ static void print_length(FILE *f, double tokens, bool more) {
 
 /* Both axes logarithmic: a power of the length is a straight line. */
 void scaling_plot(Plot *p, PlotSize size, const Scaling *s) {
+    Legend legend = {0};
     bool memory = false;
     double least = INFINITY, most = 0;
     for (int i = 0; i < s->n; i++) {
@@ -316,8 +317,9 @@ void scaling_plot(Plot *p, PlotSize size, const Scaling *s) {
         memory |= v[SCALING_MEMORY] > 0;
         least = fmin(least, v[SCALING_TOKENS]);
         most = fmax(most, v[SCALING_TOKENS]);
+        if (starts_line(s, i)) legend_add(&legend, s->row[i].mechanism);
     }
-    plot_panels(p, size, 1 + memory);
+    plot_panels(p, size, 1 + memory, &legend);
     print_data(p->f, s);
     fprintf(p->f, "set logscale xy\nset xlabel 'tokens'\nset xrange [%g:%g]\nset xtics (",
             least / 1.2, most * 1.2);

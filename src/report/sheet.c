@@ -145,18 +145,29 @@ double sheet_width(const Sheet *s) {
     return width;
 }
 
-/* The column that is spared first; -1: none may be. */
+/* The column that is spared first, of several the widest; -1: none may be. */
 static int first_spared(const Sheet *s) {
     int first = -1;
     for (int c = 0; c < s->t->n; c++) {
         const int spare = s->t->columns[c].spare;
-        if (!s->hidden[c] && spare && (first < 0 || spare < s->t->columns[first].spare)) first = c;
+        if (s->hidden[c] || !spare) continue;
+        const int before = first < 0 ? SPARE_MOST + 1 : s->t->columns[first].spare;
+        if (spare < before || (spare == before && s->width[c] > s->width[first])) first = c;
     }
     return first;
 }
 
+/* A wide one that went may have left room for some that went before it. */
+static void show_what_fits(Sheet *s, double most) {
+    for (int spare = SPARE_MOST; spare > 0; spare--)
+        for (int c = 0; c < s->t->n; c++)
+            if (s->hidden[c] && s->t->columns[c].spare == spare)
+                s->hidden[c] = sheet_width(s) + s->script->gap + s->width[c] > most;
+}
+
 void sheet_fit(Sheet *s, double most) {
     for (int c; sheet_width(s) > most && (c = first_spared(s)) >= 0;) s->hidden[c] = true;
+    show_what_fits(s, most);
 }
 
 void sheet_show_all(Sheet *s) { memset(s->hidden, 0, (size_t)s->t->n * sizeof *s->hidden); }

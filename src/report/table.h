@@ -16,14 +16,14 @@ typedef enum ColumnKind {
 
 typedef enum ColumnBest { BEST_NONE, BEST_MOST, BEST_LEAST } ColumnBest;
 
-enum { SIGNIFICANT = 100, CELL_MARK = 8 };
+enum { SIGNIFICANT = 100, CELL_MARK = 8, SPARE_MOST = 11 };
 
 typedef struct Column {
     char *title, *key; /* for people; for programs, in CSV: without spaces */
     ColumnKind kind;
     int digits; /* behind the point; SIGNIFICANT + n: n in all, or as many as stand before it */
     ColumnBest best; /* which of its cells is the best of a task, if any is */
-    int spare;       /* where there is no room the column with the least goes first; 0: it stays */
+    int spare; /* 1 to SPARE_MOST: where there is no room the least goes first; 0: it stays */
 } Column;
 
 /* A cell with text shows that; one whose mean is NaN "-"; an sd that is NaN is left out. */

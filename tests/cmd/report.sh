@@ -73,7 +73,7 @@ expect 0 '^a1 and 2 more & \$37.50 .pm 17.68\$' "LaTeX in a float" "$report" "$t
     --caption 'At 100 %' --label tab:a
 check "with a caption and a label" grep -qF -e '\caption{At 100 \%}' "$tmp/out"
 check "without a warning" test "$(grep -c warning "$tmp/out")" = 0
-expect 0 'warning: the table is about [0-9]+ mm wide.*room for 86: without .*: --columns run,model' "a table wider than its page" \
+expect 0 'warning: the table is about [0-9]+ mm wide.*room for 86: without .*: --columns run,test_best_percent' "a table wider than its page" \
     "$report" "$tmp/sweep" --format latex
 expect 64 'caption is of --format latex' "a caption of no LaTeX" "$report" "$tmp/sweep" --caption x
 expect 64 'width is of --plot and of --format latex' "a width of neither" "$report" "$tmp/sweep" --width 80
@@ -223,6 +223,9 @@ printf '%s\n' '{"mechanism": "full", "error": 0, "flops_share": 1}' '{"mechanism
 expect 0 '^lsh,,50,0,,' "what has no cost comes last" "$report" "$tmp/points" --what points --format csv
 check "and full attention's accuracy is found" grep -q '^lsh,,,0,50,-25' "$tmp/out"
 check "errors of nothing are drawn" with "$tmp/points" --what points --plot "$tmp/none.svg"
+printf '{"mechanism": "full", "seconds": 0.00%s, "error": 0.3}\n' 3 34 >"$tmp/points"
+check "an axis from 2.3 to 4.4" with "$tmp/points" --what points --plot "$tmp/points.svg" --keep
+check "has numbers" grep -qx 'set xtics (3, 4)' "$tmp/points.svg.gnuplot"
 
 # ---- lengths ----
 

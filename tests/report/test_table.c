@@ -161,6 +161,27 @@ static void test_terminal(void **state) {
     table_free(&t);
 }
 
+/* A column that has no room even alone takes none from those that are spared before it. */
+static void test_terminal_of_a_wide_column(void **state) {
+    (void)state;
+    Table t = {0};
+    table_column(&t, "model", "model", COLUMN_TEXT, 0);
+    table_column(&t, "init", "train.init", COLUMN_TEXT, 0)->spare = SPARE_MOST;
+    table_column(&t, "dropout", "model.dropout", COLUMN_NUMBER, 0)->spare = SPARE_MOST;
+    table_column(&t, "epochs", "epochs", COLUMN_NUMBER, 0)->spare = 1;
+    table_column(&t, "hours", "hours", COLUMN_NUMBER, 0)->spare = 2;
+    Cell *c = table_row(&t);
+    cell_text(c++, "cast");
+    cell_text(c++, "runs/a-name-of-more-letters-than-the-line-has/last.safetensors");
+    for (int i = 1; i <= 3; i++) (c++)->mean = i;
+    shown(&t, &(TableStyle){.format = TABLE_TERMINAL, .letters = 22},
+          "model  dropout  hours\n"
+          "-----  -------  -----\n"
+          "cast         1      3\n"
+          "\nnot shown: init;\nepochs. --columns\nchooses, --format md\nshows all.\n");
+    table_free(&t);
+}
+
 static void refused(const char *list, const char *wanted) {
     Table t = results();
     Err err;
@@ -207,6 +228,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats),     cmocka_unit_test(test_best),
         cmocka_unit_test(test_latex_float), cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_terminal_of_a_wide_column),
         cmocka_unit_test(test_select),      cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
