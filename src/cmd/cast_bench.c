@@ -164,11 +164,21 @@ static bool bench_one(const Options *o, Err *err) {
     return ok;
 }
 
-static void print_machine(int threads) {
-    printf("%d threads, %s\n", threads, gemm_describe());
-    printf("  FMA peak         %8.1f GFLOP/s (%s)\n", peak_gflops(threads), REAL_NAME);
-    printf("  matrix products  %8.1f GFLOP/s (64 x 128 x 128)\n", peak_gemm_gflops(threads));
-    printf("  memory           %8.1f GB/s\n", peak_bandwidth(threads));
+static double number(const cJSON *o, const char *key) {
+    return cJSON_GetNumberValue(json_at(o, key));
+}
+
+static void print_machine(int threads, bool json) {
+    cJSON *o = bench_machine(threads);
+    if (json) {
+        print_line(o);
+    } else {
+        printf("%d threads, %s\n", threads, json_string(o, "kernels"));
+        printf("  FMA peak         %8.1f GFLOP/s (%s)\n", number(o, "peak_gflops"), REAL_NAME);
+        printf("  matrix products  %8.1f GFLOP/s (64 x 128 x 128)\n", number(o, "gemm_gflops"));
+        printf("  memory           %8.1f GB/s\n", number(o, "memory_gb_per_s"));
+    }
+    cJSON_Delete(o);
 }
 
 /* ---- a table: each row in a process of its own, so that its memory is its own ---- */
@@ -211,10 +221,6 @@ static cJSON *bench_child(char *const *argv, Err *err) {
     else
         err_set(err, EX_OSERR, "a row has no process of its own: %s", err_words(why));
     return NULL;
-}
-
-static double number(const cJSON *o, const char *key) {
-    return cJSON_GetNumberValue(json_at(o, key));
 }
 
 static void print_approximation_row(const cJSON *r) {
@@ -462,8 +468,8 @@ static bool bench(const Options *o, Err *err) {
     if (!lanes_start(err)) return false;
     gemm_open();
     if (o->config && !what(o, err)) return false;
-    if (!o->json && !o->approximation)
-        print_machine(threads); /* last: its buffers would count as the config's memory */
+    if (!o->config || !(o->json || o->approximation))
+        print_machine(threads, o->json); /* last: its buffers would count as the config's memory */
     return true;
 }
 

@@ -77,6 +77,7 @@ int main(int argc, char **argv) {
     Err err = {0};
     int failed = 0;
     char *command = option_command(argc, argv);
+    stop_on_save_signal();
     r.command = command;
     r.rank = ranks_will_be();
     r.ranks = ranks_started();

@@ -6,9 +6,11 @@
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "core/log.h"
+#include "core/mem.h"
 #include "core/option.h"
 #include "core/ranks.h"
 #include "core/version.h"
+#include "io/text.h"
 #include "model/crew.h"
 #include "train/config_schema.h"
 #include "train/fast.h"
@@ -79,7 +81,7 @@ static const Program program = {
     "checkpoint of the same config, the run goes on from there, with the data that it was "
     "made with. SIGINT (Ctrl-C), SIGTERM, SIGHUP "
     "and SIGUSR1 save and stop, with exit status 75; the same command goes on, with the same bits "
-    "as if it had not been stopped. Before the first update, while data are made for example, they "
+    "as if it had not been stopped. SIGUSR2 saves and goes on. Before the first update, while data are made for example, they "
     "end it at once (143 for SIGTERM), and the same command starts again.\n",
     options,
     "In the progress line: updates done / total, ep epochs, loss (in masked training bits a "
@@ -125,6 +127,16 @@ static bool may_run_in(const char *dir, bool fast, Err *err) {
                    dir);
 }
 
+static void tell_overrides(char *const *overrides, int n) {
+    char *text;
+    size_t size;
+    FILE *f = text_stream(&text, &size);
+    for (int i = 0; i < n; i++) fprintf(f, "%s%s", i ? " " : "", overrides[i]);
+    fclose(f);
+    if (n > 0) log_info("changed  %s", text);
+    mem_free(text);
+}
+
 static bool check_options(const Options *o, Err *err) {
     if (o->request.json && !o->request.dry_run)
         return err_set(err, EX_USAGE, "--json is of --dry-run");
@@ -160,6 +172,7 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     bool ok = may_run_in(o->request.dir, o->request.fast, err) &&
               (o->request.fast ? fast_load : config_load)(&c, config, overrides, n, err);
     if (ok) log_headed(LOG_BOLD, "cast_train " CAST_VERSION, "  %s", config);
+    if (ok) tell_overrides(overrides, n);
     if (ok) warn_epochs(&c, overrides, n);
     ok = ok && train_run(&c, &o->request, end, err);
     config_free(&c);
@@ -177,6 +190,7 @@ static int help(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    stop_on_save_signal();
     crew_command(argc, argv);
     if (ranks_will_be() > 0) return help(argc, argv);
     Options o = {0};
@@ -188,10 +202,10 @@ int main(int argc, char **argv) {
                     check_options(&o, &err) && ranks_open(lanes_processors(), &err) &&
                     train(&o, &end, &err) && (!o.request.dry_run || err_check_stdout(&err));
     const int status = ok ? EXIT_SUCCESS : err_report(program.name, &err);
-    if (ok && end == TRAIN_DONE && o.request.no_test)
+    if (ok && end == TRAIN_DONE && o.request.no_test && !o.request.dry_run)
         log_info("not tested, as --no-test has it; the same command without it tests");
-    if (status == EX_TEMPFAIL) log_info("to go on: %s", command);
-    if (ok && end == TRAIN_STOPPED) log_info("to go on: %s", rest);
+    if (status == EX_TEMPFAIL && !o.request.fast) log_info("to go on: %s", command);
+    if (ok && end == TRAIN_STOPPED && !o.request.fast) log_info("to go on: %s", rest);
     help_end();
     ranks_close();
     mem_free(command);

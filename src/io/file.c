@@ -341,6 +341,8 @@ bool file_holds_ours(const char *dir, FileOurs *ours, const char *whose, Err *er
     FileList list;
     struct stat st;
     if (!file_exists(dir)) return true;
+    if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode))
+        return err_set(err, EX_CANTCREAT, "%s: is no directory; use another --out", dir);
     bool ok = file_list(&list, dir, "", "", err);
     for (int i = 0; ok && i < list.n; i++) {
         const char *path = list.name[i], *name = strrchr(path, '/') + 1;

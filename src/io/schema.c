@@ -76,11 +76,11 @@ static bool is_parity(const ConfigKey *k, const char *parity) {
     return k->type == KEY_INT && k->choices && !strcmp(k->choices, parity);
 }
 
-/* "an integer from 1 to 64", "an odd integer from 1 to 255". */
 static bool may_be_minus_1(const ConfigKey *k) {
     return k->type == KEY_REAL && k->choices && !strcmp(k->choices, KEY_OR_MINUS_1);
 }
 
+/* "an integer from 1 to 64", "an odd integer from 1 to 255". */
 static void describe_range(const ConfigKey *k, char buf[TEXT_SIZE]) {
     bool whole = k->type != KEY_REAL;
     const char *what = is_parity(k, KEY_EVEN)       ? "an even integer"
@@ -88,7 +88,7 @@ static void describe_range(const ConfigKey *k, char buf[TEXT_SIZE]) {
                        : is_parity(k, KEY_ODD_OR_0) ? "0 or an odd integer"
                        : whole                      ? "an integer"
                                                     : "a number";
-    bool below = k->min > (whole ? INT_MIN : -1e300), above = k->max < (whole ? INT_MAX : 1e300);
+    bool below = k->min > (whole ? INT_MIN : -1e300), above = whole || k->max < 1e300;
     if (below && above)
         snprintf(buf, TEXT_SIZE, "%s from %.15g to %.15g", what, k->min, k->max);
     else if (below)
@@ -121,6 +121,9 @@ static void describe(const ConfigKey *k, char buf[TEXT_SIZE]) {
     }
 }
 
+/* All digits of one are of use. */
+static bool is_whole(double x) { return floor(x) == x && fabs(x) < 1e18; }
+
 /* The value as a person would recognise it in the file. */
 static void show(const cJSON *v, char buf[NAME_SIZE]) {
     if (cJSON_IsString(v) && strlen(v->valuestring) <= 60)
@@ -128,7 +131,7 @@ static void show(const cJSON *v, char buf[NAME_SIZE]) {
     else if (cJSON_IsString(v))
         snprintf(buf, NAME_SIZE, "\"%.60s...\"", v->valuestring);
     else if (cJSON_IsNumber(v))
-        snprintf(buf, NAME_SIZE, "%.15g", v->valuedouble);
+        snprintf(buf, NAME_SIZE, is_whole(v->valuedouble) ? "%.0f" : "%.15g", v->valuedouble);
     else if (cJSON_IsBool(v))
         snprintf(buf, NAME_SIZE, "%s", cJSON_IsTrue(v) ? "true" : "false");
     else if (cJSON_IsObject(v))
@@ -272,8 +275,8 @@ bool schema_check(const ConfigKey *keys, const cJSON *obj, const char *where, co
     words_of_keys(&known, keys, skip);
     if (obj && !cJSON_IsObject(obj)) {
         show(obj, got);
-        return err_set(err, EX_CONFIG, "%s: key '%s' must be an object, got %s", where, prefix,
-                       got);
+        err_set(err, EX_CONFIG, "%s: key '%s' must be an object, got %s", where, prefix, got);
+        return err_blame(err, prefix);
     }
     for (const cJSON *v = obj ? obj->child : NULL; v; v = v->next)
         if (words_index(&known, v->string) < 0)

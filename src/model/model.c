@@ -106,8 +106,6 @@ static bool configure(Model *m, const cJSON *json, const char *where, Err *err) 
     m->max_tokens = c->max_length + (c->pooling == POOL_CLS);
     if (!check_positions(m, where, err)) return false;
     const cJSON *attention = cJSON_GetObjectItemCaseSensitive(json, "attention");
-    if (attention && !cJSON_IsObject(attention))
-        return err_set(err, EX_CONFIG, "%s: key 'model.attention' must be an object", where);
     if (!read_mechanism(m, attention, where, err)) return false;
     const bool keep = model_keeps_products(m);
     const AttnShape shape = {c->d, c->heads, m->e, m->max_tokens, c->max_length, keep};

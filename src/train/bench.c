@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "core/gemm.h"
 #include "core/log.h"
 #include "core/peak.h"
 #include "core/ranks.h"
@@ -317,6 +318,17 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *
     loader_close(&b->loader);
     mem_free(b);
     return ok;
+}
+
+cJSON *bench_machine(int threads) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "threads", threads);
+    cJSON_AddStringToObject(o, "kernels", gemm_describe());
+    cJSON_AddStringToObject(o, "numbers", REAL_NAME);
+    cJSON_AddNumberToObject(o, "peak_gflops", peak_gflops(threads));
+    cJSON_AddNumberToObject(o, "gemm_gflops", peak_gemm_gflops(threads));
+    cJSON_AddNumberToObject(o, "memory_gb_per_s", peak_bandwidth(threads));
+    return o;
 }
 
 cJSON *bench_json(const BenchResult *r) {

@@ -33,6 +33,10 @@ typedef struct BenchResult {
  * ranks, no parts. */
 bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *err);
 
+/* What so many threads can do at most, as an object, to be deleted: peak_gflops, gemm_gflops (of
+ * small products of matrices) and memory_gb_per_s, with threads, kernels and numbers. */
+cJSON *bench_machine(int threads);
+
 /* All of it as an object, to be deleted. */
 cJSON *bench_json(const BenchResult *r);
 

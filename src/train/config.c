@@ -102,7 +102,7 @@ static const ConfigKey train_keys[] = {
     {"eval_every", KEY_INT, AT(eval_every), "0", 0, 2e9, NULL,
      "updates between validations; 0: an epoch", .flags = KEY_FREE},
     {"eval_limit", KEY_INT, AT(eval_limit), "0", 0, 2e9, NULL,
-     "examples that validate, and that are tested, the first ones; 0: all", .flags = KEY_FREE},
+     "examples that validate, and that are tested, the first ones; 0: all"},
     {"log_every", KEY_INT, AT(log_every), "10", 1, 1e9, NULL,
      "updates between lines of metrics.jsonl", .flags = KEY_FREE | KEY_INCIDENTAL},
     {"save_minutes", KEY_REAL, AT(save_minutes), "5", 0.01, 1e6, NULL,
@@ -134,8 +134,6 @@ static bool read_section(void *out, const ConfigKey *keys, const ConfigKey *othe
                          const cJSON *root, const char *name, const char *where, Err *err) {
     char skip[256] = "";
     const cJSON *section = cJSON_GetObjectItemCaseSensitive(root, name);
-    if (section && !cJSON_IsObject(section))
-        return err_set(err, EX_CONFIG, "%s: key '%s' must be an object", where, name);
     for (; others->name; others++) format_add(skip, sizeof skip, "%s ", others->name);
     return schema_read(out, keys, section, where, name, skip, err);
 }
@@ -216,8 +214,6 @@ static bool read_all(Config *c, const cJSON *root, Err *err) {
         !check_augment(c, root, err))
         return false;
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model");
-    if (model && !cJSON_IsObject(model))
-        return err_set(err, EX_CONFIG, "%s: key 'model' must be an object", c->path);
     ModelTask sizes;
     if (!find_objective(c, err) || !find_sizes(c, &sizes, err)) return false;
     sizes.masked = c->train.mask;
@@ -251,9 +247,9 @@ static bool check_minutes(const Config *c, Err *err) {
         if (!schedule_ends(i))
             format_add(names, sizeof names, "%s%s", *names ? " or " : "", schedule_name(i));
     return err_set(err, EX_CONFIG,
-                   "%s: train.minutes goes with a train.schedule that has no end, %s; others are "
-                   "laid out over all updates",
-                   c->path, names);
+                   "%s: train.minutes = %g goes with a train.schedule that has no end, %s; others "
+                   "are laid out over all updates",
+                   c->path, c->train.minutes, names);
 }
 
 static const char *mechanism_of(const cJSON *root) {
@@ -351,13 +347,13 @@ bool config_open(Config *c, const cJSON *root, const char *where, char *const *o
     bool ok = true;
     for (int i = 0; ok && i < count; i++) ok = change_mechanism(own, overrides[i], err);
     for (int i = 0; ok && i < count; i++) ok = json_override(own, overrides[i], err);
-    if (ok && !read_all(c, own, err)) {
+    if (ok && !(read_all(c, own, err) && check_minutes(c, err))) {
         blame_command_line(err, c, own, overrides, count);
         ok = false;
     }
     if (ok) c->resolved = resolve(c);
     cJSON_Delete(own);
-    return ok && check_minutes(c, err);
+    return ok;
 }
 
 bool config_load(Config *c, const char *path, char *const *overrides, int count, Err *err) {

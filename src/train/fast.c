@@ -9,7 +9,12 @@
 #include "io/lock.h"
 
 enum { BATCH = 8, TRAIN = 64, OTHERS = 16, OVERRIDES = 16 };
-#define OWN_DATA "data/%s-fast"
+
+/* Random documents are as long as the model takes: each length has a set of its own. */
+static void own_data(char *dir, size_t size, const Config *c) {
+    snprintf(dir, size, "data/%s-fast", c->task->name);
+    if (!c->task->generate) format_add(dir, size, "-%d", c->model.conf.max_length);
+}
 
 /* ---- the config ---- */
 
@@ -22,7 +27,9 @@ static int list_overrides(const Config *c, char list[OVERRIDES][128], char *all[
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         snprintf(list[n++], 128, "%s", fixed[i]);
     snprintf(list[n++], 128, "train.batch=%d", c->train.batch < BATCH ? c->train.batch : BATCH);
-    if (c->task->vocab) snprintf(list[n++], 128, "data.dir=" OWN_DATA, c->task->name);
+    char dir[100];
+    own_data(dir, sizeof dir, c);
+    if (c->task->vocab) snprintf(list[n++], 128, "data.dir=%s", dir);
     for (int i = 0; i < n; i++) all[i] = list[i];
     return n;
 }
@@ -67,8 +74,8 @@ static bool make_random(const Config *c, Err *err) {
 
 /* Only where nobody could take it for the task's data. */
 static bool may_make(const Config *c, Err *err) {
-    char own[FILE_PATH_MAX];
-    snprintf(own, sizeof own, OWN_DATA, c->task->name);
+    char own[100];
+    own_data(own, sizeof own, c);
     return !strcmp(c->data_dir, own) ||
            err_set(err, EX_NOINPUT,
                    "%s: has no data, and --fast makes its own in %s alone: leave data.dir out",

@@ -116,11 +116,22 @@ static bool check_projections(const Config *now, const Source *from, Err *err) {
     return true;
 }
 
+/* What was trained, with the data where they are now. */
+static bool open_was(Config *was, const Config *now, const Source *from, Err *err) {
+    cJSON *config = cJSON_Duplicate(from->run.config, true), *data = json_at(config, "data");
+    cJSON_DeleteItemFromObjectCaseSensitive(data, "dir");
+    cJSON_AddStringToObject(data, "dir", now->data_dir);
+    const bool ok = config_open(was, config, from->path, NULL, 0, err);
+    cJSON_Delete(config);
+    if (!ok) config_free(was);
+    return ok;
+}
+
 /* What the mechanism of the weights trained of its own is there still, or can be left behind. */
 static bool check_left(const Config *now, const Source *from, Err *err) {
     Config was;
     if (!swaps(now, from)) return true;
-    if (!config_open(&was, from->run.config, from->path, NULL, 0, err)) return false;
+    if (!open_was(&was, now, from, err)) return false;
     const Param *lost = NULL;
     for (int i = 0; i < was.model.params.count; i++) {
         const Param *p = &was.model.params.list[i];

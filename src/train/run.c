@@ -319,11 +319,12 @@ double run_number(const Run *r, const char *path, double other) {
 }
 
 const cJSON *run_init(const Run *r) {
-    const cJSON *init = cJSON_GetObjectItemCaseSensitive(r->env, "init"), *process;
+    const cJSON *init = cJSON_GetObjectItemCaseSensitive(r->env, "init"), *last = NULL, *process;
     cJSON_ArrayForEach(process, cJSON_GetObjectItemCaseSensitive(r->env, "earlier")) {
-        if (!init) init = cJSON_GetObjectItemCaseSensitive(process, "init");
+        const cJSON *own = cJSON_GetObjectItemCaseSensitive(process, "init");
+        if (own) last = own;
     }
-    return init;
+    return init ? init : last;
 }
 
 const RunLine *run_best(const Run *r) {

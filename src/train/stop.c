@@ -15,6 +15,7 @@ static _Atomic double caught_at; /* when, by clock_seconds */
 typedef struct Asked {
     volatile sig_atomic_t signal;
     volatile sig_atomic_t listening; /* the child has called stop_on_signals */
+    volatile sig_atomic_t save;
 } Asked;
 static Asked alone, *asked = &alone;
 
@@ -38,6 +39,25 @@ static void on_signal(int number) {
     }
 }
 
+static void on_save_signal(int number) {
+    (void)number;
+    asked->save = 1;
+}
+
+static void handle(int number, void (*handler)(int)) {
+    struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigemptyset(&act.sa_mask);
+    sigaction(number, &act, NULL);
+}
+
+void stop_on_save_signal(void) { handle(SIGUSR2, on_save_signal); }
+
+bool stop_take_save(void) {
+    const bool save = asked->save;
+    asked->save = 0;
+    return save;
+}
+
 void stop_ignore_write_signals(void) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
@@ -45,14 +65,14 @@ void stop_ignore_write_signals(void) {
 
 void stop_ignore_signals(void) {
     for (int i = 0; i < SIGNALS; i++) signal(signals[i].number, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
 }
 
 void stop_on_signals(void) {
     for (int i = 0; i < SIGNALS; i++) {
-        struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, was;
-        sigemptyset(&act.sa_mask);
+        struct sigaction was;
         if (sigaction(signals[i].number, NULL, &was) == 0 && was.sa_handler == SIG_IGN) continue;
-        sigaction(signals[i].number, &act, NULL);
+        handle(signals[i].number, on_signal);
     }
     asked->listening = 1;
 }

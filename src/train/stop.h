@@ -1,7 +1,7 @@
 /* SIGINT, SIGTERM, SIGUSR1 and SIGHUP ask a run to save and stop. The handler only sets a flag,
  * which training looks at after every micro-batch, and evaluation after every batch. A second
  * signal has its usual effect at once, unless it comes with the first: timeout(1) and job systems
- * signal a program and then its process group. */
+ * signal a program and then its process group. SIGUSR2 asks a run to save and to go on. */
 #ifndef TRAIN_STOP_H
 #define TRAIN_STOP_H
 
@@ -13,6 +13,11 @@ void stop_ignore_write_signals(void);
 
 /* For a process that another ends: signals to all of a job are that one's to obey. */
 void stop_ignore_signals(void);
+
+/* From here on, SIGUSR2 is for stop_take_save; also in processes that are forked from here on. */
+void stop_on_save_signal(void);
+/* Whether it has come since the last call. */
+bool stop_take_save(void);
 
 /* From here on, signals set the flag. Those that were ignored when the program started (nohup, a
  * shell's background job) stay so. */

@@ -3,27 +3,23 @@
 #include <math.h>
 
 #include "core/log.h"
+#include "core/mem.h"
+#include "core/option.h"
 #include "data/verify.h"
+#include "io/text.h"
 #include "optim/schedule.h"
 #include "train/banner.h"
 #include "train/evaluate.h"
-#include "train/keep.h"
+#include "train/final.h"
 #include "train/length.h"
 #include "train/origin.h"
 #include "train/outline.h"
 #include "train/patience.h"
-#include "train/run.h"
 #include "train/stop.h"
 #include "train/update.h"
 #include "train/usage.h"
 
 enum { VERIFY_SECONDS = 1 };
-
-typedef struct Test {
-    const char *which; /* "last" or "best" */
-    int64_t update;
-    Score score;
-} Test;
 
 typedef struct Trainer {
     const Config *c;
@@ -42,11 +38,9 @@ typedef struct Trainer {
     int64_t horizon, end; /* the last update of the schedule, and of this process */
     int64_t every;        /* updates between validations */
     Keeper keep;
-    Test tests[RUN_TESTS];
-    int ntests;
-    bool tests_lost; /* a line of theirs could not be written */
-    bool goes_on;    /* from a checkpoint */
-    bool begun;      /* the directory tells of updates: of those of the checkpoint, or of others */
+    Final final;
+    bool goes_on; /* from a checkpoint */
+    bool begun;   /* the directory tells of updates: of those of the checkpoint, or of others */
 } Trainer;
 
 static bool interrupted(Trainer *t, Err *err) {
@@ -58,18 +52,18 @@ static bool interrupted(Trainer *t, Err *err) {
 /* ---- numbers that are not finite ---- */
 
 /* The run ends, with the state at hand saved. */
-static bool end_at(Trainer *t, const char *what, Err *err) {
-    static const char advice[] = "A lower train.lr, a longer train.warmup, a train.clip or "
-                                 "train.nan=rollback may help, in another --out; or "
-                                 "train.nan=skip, in this";
+static bool end_at(Trainer *t, const char *what, const char *or_else, Err *err) {
+    const char *rollback = t->c->train.nan == GUARD_ROLLBACK ? "" : " or train.nan=rollback";
     const double times = t->state.guard.rollbacks;
     char after[48] = "";
     Err lost;
     if (times > 0) snprintf(after, sizeof after, ", after %g rollbacks", times);
     if (!keep_at_end(&t->keep, &lost))
         return err_set(err, EX_IOERR, "%s%s. NOT all is saved: %s", what, after, lost.text);
-    return err_set(err, EX_SOFTWARE, "%s%s. The state of update %lld is saved in %s. %s", what,
-                   after, (long long)t->state.update, t->dir.dir, advice);
+    return err_set(err, EX_SOFTWARE,
+                   "%s%s. The state of update %lld is saved in %s. A lower train.lr, a longer "
+                   "train.warmup, a train.clip%s may help, in another --out%s",
+                   what, after, (long long)t->state.update, t->dir.dir, rollback, or_else);
 }
 
 static bool roll_back(Trainer *t, const char *what, int64_t from, Err *err) {
@@ -84,10 +78,10 @@ static bool roll_back(Trainer *t, const char *what, int64_t from, Err *err) {
 }
 
 /* The update, or the validation of `from`, is not finite, and the run may not leave it out. */
-static bool not_finite(Trainer *t, const char *what, int64_t from, Err *err) {
+static bool not_finite(Trainer *t, const char *what, int64_t from, const char *or_else, Err *err) {
     const bool back =
         t->c->train.nan == GUARD_ROLLBACK && t->state.guard.rollbacks < GUARD_MOST_ROLLBACKS;
-    return back ? roll_back(t, what, from, err) : end_at(t, what, err);
+    return back ? roll_back(t, what, from, err) : end_at(t, what, or_else, err);
 }
 
 /* ---- an update ---- */
@@ -99,13 +93,13 @@ static bool bad_update(Trainer *t, Update *u, Err *err) {
     snprintf(what, sizeof what, "update %lld: %s; it is not made", (long long)u->number, bad);
     const bool skip = t->c->train.nan == GUARD_SKIP;
     if (!skip || g->in_a_row == 0) update_tell_bad(u);
-    if (!skip) return not_finite(t, what, u->number, err);
+    if (!skip) return not_finite(t, what, u->number, "; or train.nan=skip, in this", err);
     update_skip(u);
     t->keep.saved = false;
     meter_skip(&t->meter, &t->state);
     if (g->in_a_row >= GUARD_MOST_SKIPPED) {
         format_add(what, sizeof what, ", the last of %g in a row", g->in_a_row);
-        return end_at(t, what, err);
+        return end_at(t, what, "", err);
     }
     log_warn("%s (%g are left out so far, %g in a row)", what, g->skipped, g->in_a_row);
     return true;
@@ -118,7 +112,9 @@ static bool update(Trainer *t, Err *err) {
     u.lr = conf->lr * schedule_factor(conf->schedule, u.number, conf->warmup, t->horizon) *
            t->state.guard.rate;
     if (!update_gradients(&u)) return interrupted(t, err);
+    const double waited = clock_seconds();
     if (!verify_wait(&t->verify, err)) return false;
+    const double wait = clock_seconds() - waited;
     const bool finite = update_is_finite(&u);
     if (finite)
         update_commit(&u);
@@ -126,7 +122,7 @@ static bool update(Trainer *t, Err *err) {
         return false;
     if (t->state.update < u.number) return true; /* it went back */
     t->keep.saved = false;
-    u.work.seconds = clock_seconds() - start;
+    u.work.seconds = clock_seconds() - start - wait;
     meter_update(&t->meter, &t->state, &u.work, u.lr, u.norm);
     return true;
 }
@@ -144,7 +140,7 @@ static bool not_validated(Trainer *t, Err *err) {
     if (err->code == EX_TEMPFAIL) return interrupted(t, err);
     snprintf(what, sizeof what, "validation (update %lld): %s", (long long)t->state.update,
              err->text);
-    return not_finite(t, what, t->state.update, err);
+    return not_finite(t, what, t->state.update, "", err);
 }
 
 static bool validate(Trainer *t, Err *err) {
@@ -177,70 +173,13 @@ static bool validate(Trainer *t, Err *err) {
 
 /* ---- the end ---- */
 
-/* Into the memory where else it waits to be written. A process that was killed between the two
- * files may have left a newer best than the state knows of; what is tested is told by its own
- * update. */
-static bool read_best(Trainer *t, int64_t *update, Err *err) {
-    StFile f;
-    if (t->keep.best_waits) return true;
-    if (!st_open(&f, t->dir.best, err)) return false;
-    bool ok = st_check_crc(&f, err) && state_update(&f, update, err) &&
-              state_read_weights(&t->keep.best, &f, err);
-    st_close(&f);
-    return ok;
-}
-
-static bool write_test(Trainer *t, const Test *test) {
-    return meter_test(&t->meter, test->which, test->update, &test->score,
-                      t->loader.examples[SPLIT_TEST]);
-}
-
-static void tell_test(Trainer *t, const char *which, int64_t update, const Score *score) {
-    char head[96], loss[64];
-    Test *test = &t->tests[t->ntests++];
-    *test = (Test){which, update, *score};
-    if (!write_test(t, test)) t->tests_lost = true;
-    snprintf(head, sizeof head, "test accuracy of %s (update %lld): %.2f %%", which,
-             (long long)update, 100 * score->accuracy);
-    log_headed(LOG_BOLD, head, ", %s, %d examples",
-               loss_text(loss, sizeof loss, score->loss, t->c->train.objective),
-               t->loader.examples[SPLIT_TEST]);
-}
-
-/* All of them, in their order: a test of the last outdoes one of the best that stands above it. */
-static bool write_lost_tests(Trainer *t, Err *err) {
-    bool ok = true;
-    for (int i = 0; t->tests_lost && i < t->ntests; i++) ok = write_test(t, &t->tests[i]) && ok;
-    return ok ||
-           err_set(err, EX_IOERR, "%s: the results of the test are NOT in it", t->dir.metrics);
-}
-
-static bool not_tested(Trainer *t, const char *which, int64_t update, Err *err) {
-    char what[sizeof err->text + 64];
-    if (err->code == EX_TEMPFAIL) return interrupted(t, err);
-    snprintf(what, sizeof what, "the test of %s (update %lld): %s", which, (long long)update,
-             err->text);
-    return end_at(t, what, err);
-}
-
 static bool test(Trainer *t, Err *err) {
-    const State *s = &t->state;
-    Score score;
-    int64_t best = keep_best_so_far(&t->keep, &score);
-    engine_weights(&t->engine, state_weights(s));
-    if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing last", NULL, err))
-        return not_tested(t, "last", s->update, err);
-    if (!verify_wait(&t->verify, err)) return false;
-    tell_test(t, "last", s->update, &score);
-    if (best == 0) return true;
-    if (best != s->update) {
-        if (!read_best(t, &best, err)) return false;
-        engine_weights(&t->engine, state_weights(&t->keep.best));
-        if (!evaluate(&score, &t->engine, &t->loader, SPLIT_TEST, "testing best", NULL, err))
-            return not_tested(t, "best", best, err);
-    }
-    tell_test(t, "best", best, &score);
-    return true;
+    char what[sizeof err->text];
+    if (final_make(&t->final, err)) return true;
+    if (err->code == EX_TEMPFAIL) return interrupted(t, err);
+    if (err->code != EX_SOFTWARE) return false;
+    snprintf(what, sizeof what, "%s", err->text);
+    return end_at(t, what, "", err);
 }
 
 static void tell_end(const Trainer *t) {
@@ -257,7 +196,7 @@ static void tell_end(const Trainer *t) {
         log_info("went back from numbers that were not finite %g times, to %g of train.lr",
                  g->rollbacks, g->rate);
     char best[64] = "";
-    const int64_t update = t->ntests > RUN_BEST ? t->tests[RUN_BEST].update : t->state.best_update;
+    const int64_t update = t->final.n > RUN_BEST ? t->final.test[RUN_BEST].update : t->state.best_update;
     if (update) snprintf(best, sizeof best, "best.safetensors (update %lld), ", (long long)update);
     log_info("in %s: metrics.jsonl, %slast.safetensors (update %lld)", t->dir.dir, best,
              (long long)t->state.update);
@@ -273,6 +212,16 @@ static void give_up(Trainer *t) {
              (long long)t->state.stale, (long long)at);
 }
 
+/* In between validations, which save too. */
+static bool save_if_due(Trainer *t, Err *err) {
+    const bool asked = stop_take_save();
+    if (!asked && clock_seconds() < t->keep.next) return true;
+    if (!keep_last(&t->keep, err)) return false;
+    if (asked && t->keep.saved)
+        log_info("SIGUSR2: update %lld is saved in %s", (long long)t->state.update, t->dir.dir);
+    return true;
+}
+
 /* Validates where that is due, also when going on from a validation that was interrupted. When the
  * time is up, the update at hand is the last. */
 static bool loop(Trainer *t, Err *err) {
@@ -282,23 +231,29 @@ static bool loop(Trainer *t, Err *err) {
         if (patience_is_out(t->c, &t->state) && t->state.update < t->horizon) give_up(t);
         if (t->state.update >= t->end) break;
         if (!update(t, err)) return false;
-        if (clock_seconds() >= t->keep.next && !validation_due(t) && !keep_last(&t->keep, err))
-            return false;
+        if (!validation_due(t) && !save_if_due(t, err)) return false;
     }
     return true;
+}
+
+/* A finished run that is not to be tested again stays what it is. */
+static bool has_work(const Trainer *t) {
+    const bool more = t->state.update < t->end && !meter_time_is_up(&t->meter) &&
+                      !patience_is_out(t->c, &t->state);
+    return more || validation_due(t) || !t->r->no_test;
 }
 
 static bool work(Trainer *t, TrainEnd *end, Err *err) {
     keep_begin(&t->keep);
     stop_on_signals();
-    if (t->begun) meter_mark(&t->meter, "resume", t->state.update);
+    if (t->begun && has_work(t)) meter_mark(&t->meter, "resume", t->state.update);
     meter_changes(&t->meter, t->state.update, &t->was, &t->state.identity);
     if (!loop(t, err)) return false;
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     Err lost; /* of a figure that shares are held against: not the run's */
     rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), &lost);
     if (*end == TRAIN_DONE && !t->r->no_test && !test(t, err)) return false;
-    const bool told = write_lost_tests(t, &lost);
+    const bool told = final_write_lost(&t->final, &lost);
     if (!keep_at_end(&t->keep, err)) return false;
     if (!told) return err_set(err, lost.code, "%s", lost.text);
     tell_end(t);
@@ -344,10 +299,19 @@ static bool open_memory(Trainer *t, Err *err) {
 /* What to do about a checkpoint that is damaged. One that cannot be read just now is none. */
 static bool explain_damage(const Trainer *t, Err *err) {
     if (err->code != EX_DATAERR) return false;
-    const bool best = file_exists(t->dir.best);
-    return err_set(err, err->code, "%s. To start anew, delete it%s%s%s%s", err->text,
-                   best ? "; to go on from the best validation: cp " : "", best ? t->dir.best : "",
-                   best ? " " : "", best ? t->dir.last : "");
+    char *copy;
+    size_t size;
+    FILE *f = text_stream(&copy, &size);
+    if (file_exists(t->dir.best)) {
+        fputs("; to go on from the best validation: cp ", f);
+        option_print_word(f, t->dir.best);
+        fputc(' ', f);
+        option_print_word(f, t->dir.last);
+    }
+    fclose(f);
+    err_set(err, err->code, "%s. To start anew, delete it%s", err->text, copy);
+    mem_free(copy);
+    return false;
 }
 
 /* The checkpoint, or initial weights, with train.init those that others have. */
@@ -484,6 +448,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err) {
     Trainer t = {.c = c, .r = r, .dir.lock = LOCK_NONE, .meter = {.file.fd = -1, .events.fd = -1}};
     t.keep = (Keeper){.c = c, .dir = &t.dir, .meter = &t.meter, .state = &t.state};
+    t.final = (Final){&t.keep, &t.meter, &t.loader, &t.verify, &t.engine};
     *end = TRAIN_DONE;
     const bool ok = start(&t, end, err);
     log_progress_end();

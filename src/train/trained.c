@@ -148,9 +148,20 @@ static bool is_text(const Trained *t, const char *path, const char *text) {
     return was && !strcmp(was, text);
 }
 
+/* What decides which tokens masked training hides. */
+static bool same_masks(const Trained *t) {
+    static const char *const keys[] = {"train.seed", "train.mask"};
+    for (int i = 0; i < 2 && trained_guesses(t); i++)
+        if (!cJSON_Compare(json_at(t->from.run.config, keys[i]),
+                           json_at(t->config.resolved, keys[i]), true))
+            return false;
+    return true;
+}
+
 bool trained_as_it_was(const Trained *t) {
     static const char *const sections[] = {"data", "model"};
     char list[64] = "";
+    if (!same_masks(t)) return false;
     if (!is_text(t, "task", t->config.task->name) || !is_text(t, "data.dir", t->config.data_dir))
         return false;
     for (int i = 0; i < 2; i++) {

@@ -17,6 +17,9 @@ scaling=("$bin/cast_bench" "$tmp/tiny.json" --scaling --json --seconds 0.05)
 "${scaling[@]}" --threads 3 >"$tmp/threads" 2>"$tmp/log"
 result $? "cast_bench --scaling" "$tmp/log"
 
+check "the machine's limits alone" grep -qxE '\{"threads":2,.*"peak_gflops":[0-9.]+,"gemm_gflops":[0-9.]+,"memory_gb_per_s":[0-9.]+\}' \
+    <("$bin/cast_bench" --json --threads 2)
+
 python() { # python NAME [ARGUMENT...] <PROGRAM
     local name=$1
     shift

@@ -34,6 +34,10 @@ for key in '"version": "[0-9.]+"' '"update": 0,' '"trained": [0-9]+' '"name": "b
     '"train": 40,' '"updates": 20,' '"gflop_update": [0-9.e-]+' '"peak_gflops": [0-9]' '"task": "listops"'; do
     check "with $key" grep -qE "$key" "$tmp/outline.json"
 done
+expect 0 '^changed +train.lr=0.01 model.conv=3$' "keys that are set are told" "${train[@]}" train.lr=0.01 model.conv=3 \
+    --out "$tmp/dry" --dry-run --no-test
+check "nothing was to be tested" test "$(grep -c 'not tested' "$tmp/out")" = 0
+expect 73 'tiny.json: is no directory' "a run in a file" "${train[@]}" --out "$tmp/tiny.json"
 expect 64 'json is of --dry-run' "which a run does not print" "${train[@]}" --out "$tmp/dry" --json
 check "a dry run touches nothing" test ! -e "$tmp/dry"
 expect 0 'test accuracy of best' "trains and tests" "${train[@]}" --out "$tmp/whole"
@@ -48,8 +52,11 @@ cat >"$tmp/words.json" <<END
 END
 expect 0 '^test accuracy of best .* 8 examples$' "a smoke run of what is not there" smoke "$tmp/words.json" --fast
 check "in a directory of its own" test -e "$tmp/smoke/runs/words-fast/metrics.jsonl"
-expect 0 'random tokens, for cast_train --fast' "on random tokens" "$bin/cast_data" show "$tmp/smoke/data/retrieval-fast"
+expect 0 'random tokens, for cast_train --fast' "on random tokens" "$bin/cast_data" show "$tmp/smoke/data/retrieval-fast-60"
 expect 0 '^run +runs/words-fast, from the start' "which begins anew each time" smoke "$tmp/words.json" --fast
+expect 0 'lengths +150 tokens' "of other lengths too" smoke "$tmp/words.json" --fast model.max_length=75 --out runs/longer-fast
+expect 0 '^in runs/words-fast' "stopped" smoke "$tmp/words.json" --fast --stop-at 2
+check "it does not go on" test "$(grep -c 'to go on' "$tmp/out")" = 0
 expect 66 'smoke run .* is no result; left out' "and is no result" "$bin/cast_report" "$tmp/smoke/runs/words-fast"
 expect 73 'is of a smoke run' "nor what a run goes on from" smoke "$tmp/words.json" --out runs/words-fast
 expect 0 '^test accuracy' "of generated data, with a key set" smoke "$tmp/tiny.json" --fast train.steps=2
@@ -58,7 +65,7 @@ check "by the task's rules" grep -q 'LRA' "$tmp/smoke/data/listops-fast/train.sa
 expect 73 'is no smoke run' "a run stays as it is" "${train[@]}" --fast --out "$tmp/own"
 check "with its checkpoint" test -e "$tmp/own/last.safetensors"
 expect 64 'exclude each other' "touching nothing" smoke "$tmp/words.json" --fast --dry-run
-expect 66 'elsewhere: has no data, and --fast makes .* in data/retrieval-fast alone' "of data where a task's could be" \
+expect 66 'elsewhere: has no data, and --fast makes .* in data/retrieval-fast-60 alone' "of data where a task's could be" \
     smoke "$tmp/words.json" --fast data.dir=elsewhere
 check "makes none there" test ! -e "$tmp/smoke/elsewhere"
 (cd "$tmp/smoke" && exec "$bin/cast_train" "$tmp/words.json" --fast train.steps=1000000 --out at-work) >"$tmp/log" 2>&1 &
@@ -97,6 +104,9 @@ expect 0 'not finished: 1 of 1|0 of 1' "and which reports do not take for finish
 expect 0 '^test accuracy of best .*, 5 examples$' "that comes later, of the first examples" "${limited[@]}"
 check "as many validate" grep -q '"kind": "val".*"count": 5,' "$tmp/limited/metrics.jsonl"
 expect 0 '^as cast_train measured it$' "cast_eval looks at as many" "$bin/cast_eval" "$tmp/limited" --limit 5
+expect 0 'of training' "a finished run that is not to be tested" "${limited[@]}" --no-test
+expect 0 '1 of 1' "stays finished" "$bin/cast_report" "$tmp/limited"
+expect 78 'train.eval_limit \(5, now 0\)' "a best of five is none of all" "${train[@]}" --out "$tmp/limited"
 expect 0 ' 9 examples$' "or at all" "$bin/cast_eval" "$tmp/limited"
 check "which is no other measurement" test "$(grep -c measured "$tmp/out")" = 0
 expect 0 '^warning: train.warmup is 20, and training ends at update 20' "a warm-up that does not end" \
@@ -168,7 +178,7 @@ check "end at the same loss" diff <(last_test "$tmp/counted") <(last_test "$tmp/
 expect 78 'timed has had more than the 0.003 minutes that it is asked for' "a time less than it had" \
     "${timed[@]}" train.minutes=0.003
 check "leaves the run what it was" grep -q '"minutes": 0.006' "$tmp/timed/config.json"
-expect 78 'train.minutes goes with a train.schedule that has no end, constant or rsqrt' "not of others" \
+expect 78 'train.minutes = 1 goes with a train.schedule that has no end, constant or rsqrt' "not of others" \
     "${train[@]}" train.minutes=1 train.schedule=cosine --out "$tmp/none"
 
 # TensorBoard's files change nothing: a run may begin with them and go on without.
@@ -217,6 +227,16 @@ for signal in TERM USR1; do
     [ "$(hash_of "$tmp/run-$signal")" = "$reference" ]
     result $? "and the run ends with the same bits" "$tmp/out"
 done
+
+start "$tmp/run-USR2" 40 "${long[@]}"
+kill -USR2 $pid
+until grep -q 'SIGUSR2: update' "$tmp/out" || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+kill -KILL $pid
+wait $pid 2>/dev/null
+saved=$(sed -nE 's/^SIGUSR2: update ([0-9]+) is saved.*/\1/p' "$tmp/out")
+"${long[@]}" --out "$tmp/run-USR2" >"$tmp/out" 2>&1
+grep -q "resuming at update ${saved:-none}\$" "$tmp/out" && [ "$(hash_of "$tmp/run-USR2")" = "$reference" ]
+result $? "SIGUSR2 saves and goes on" "$tmp/out"
 
 # In a validation, which here is nearly all there is.
 make_data "$tmp/slow" listops 8 400 9 60

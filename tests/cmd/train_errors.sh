@@ -131,6 +131,10 @@ expect 65 'not those of task retrieval' "data of another task" \
     "$bin/cast_train" "$tmp/tiny.json" task=retrieval --out "$tmp/other"
 expect 0 'test accuracy of best' "any data of this form trains as custom" \
     "$bin/cast_train" "$tmp/tiny.json" task=custom --out "$tmp/custom"
+cp -r "$tmp/data" "$tmp/moved"
+sed -i "s#$tmp/data#$tmp/gone#" "$tmp/custom/config.json"
+expect 0 'accuracy' "with other attention, where its data have moved" \
+    "$bin/cast_eval" "$tmp/custom" data.dir="$tmp/moved" model.attention.summaries=false
 expect 66 "task custom reads its sizes from the data: .*nowhere/train.safetensors: .* looked for from $PWD; .* data.dir=DIR" "custom without data" \
     "$bin/cast_train" "$tmp/tiny.json" task=custom data.dir="$tmp/nowhere" --out "$tmp/none3"
 expect 78 "'data.holdout' is unknown" "held-out validation of a task with its own" "${train[@]}" data.holdout=0.1

@@ -102,17 +102,17 @@ static void names_what_is_wrong(void **state) {
         {"{\"heads\": 1, \"norm\": 1}",
          "key 'model.norm' must be one of layer, scale, batch, got 1"},
         {"{\"heads\": 1, \"clusters\": 0}",
-         "key 'model.clusters' must be an integer of at least 1 or one of auto, sqrt, got 0"},
+         "key 'model.clusters' must be an integer from 1 to 2147483647 or one of auto, sqrt, got 0"},
         {"{\"heads\": 1, \"clusters\": -2}",
-         "key 'model.clusters' must be an integer of at least 1 or one of auto, sqrt, got -2"},
+         "key 'model.clusters' must be an integer from 1 to 2147483647 or one of auto, sqrt, got -2"},
         {"{\"heads\": 1, \"clusters\": 9007199254740993}",
-         "key 'model.clusters' must be an integer of at least 1 or one of auto, sqrt,"
-         " got 9.00719925474099e+15"},
+         "key 'model.clusters' must be an integer from 1 to 2147483647 or one of auto, sqrt,"
+         " got 9007199254740992"},
         {"{\"heads\": 1, \"clusters\": 2147483648}",
-         "key 'model.clusters' must be an integer of at least 1 or one of auto, sqrt,"
+         "key 'model.clusters' must be an integer from 1 to 2147483647 or one of auto, sqrt,"
          " got 2147483648"},
         {"{\"heads\": 1, \"clusters\": \"atuo\"}",
-         "key 'model.clusters' must be an integer of at least 1 or one of auto, sqrt,"
+         "key 'model.clusters' must be an integer from 1 to 2147483647 or one of auto, sqrt,"
          " got \"atuo\"; did you mean \"auto\"?"},
         {"{\"heads\": 1, \"dropout\": 0.95}",
          "key 'model.dropout' must be a number from 0 to 0.9, got 0.95"},

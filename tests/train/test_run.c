@@ -38,6 +38,19 @@ static void test_lines(void **state) {
     run_free(&r);
 }
 
+/* Of a run that was begun anew, the weights that it then began with. */
+static void test_init(void **state) {
+    (void)state;
+    Run r = {.env = cJSON_Parse("{\"earlier\": [{\"init\": 1}, {}, {\"init\": 2}, {}]}")};
+    assert_int_equal(run_init(&r)->valueint, 2);
+    cJSON_AddNumberToObject(r.env, "init", 3);
+    assert_int_equal(run_init(&r)->valueint, 3);
+    run_free(&r);
+    r.env = cJSON_Parse("{\"earlier\": [{}]}");
+    assert_null(run_init(&r));
+    run_free(&r);
+}
+
 /* What else stands there is for people. */
 static void test_changes(void **state) {
     (void)state;
@@ -404,6 +417,7 @@ static void test_other_directories(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_init),
         cmocka_unit_test(test_changes),
         cmocka_unit_test(test_lines_of_others),
         cmocka_unit_test(test_numbers),
