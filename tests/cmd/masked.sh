@@ -17,12 +17,12 @@ sed -n 's/.*"loss": \([^,]*\), "bits": \([^,]*\),.*/\1 \2/p' "$tmp/run/metrics.j
 # shellcheck disable=SC2016
 check "bits are loss / ln 2" awk '{ e = $2 - $1 / log(2); if (e * e > 1e-12) exit 1 } END { exit NR < 5 }' "$tmp/bits"
 expect 0 'as cast_train measured it' "cast_eval: the same again" "$bin/cast_eval" "$tmp/run"
+check "to the digit" grep -qxF "$line" "$tmp/out"
+check "without classes" bash -c "! grep -q 'confusion\|always' '$tmp/out'"
 for key in seed=3 mask=0.3; do
     expect 0 'bits a token' "of other masks, $key" "$bin/cast_eval" "$tmp/run" train.$key
     check "which is another measurement" test "$(grep -c 'measured' "$tmp/out")" = 0
 done
-check "to the digit" grep -qxF "$line" "$tmp/out"
-check "without classes" bash -c "! grep -q 'confusion\|always' '$tmp/out'"
 expect 0 '"bits": ' "as JSON" "$bin/cast_eval" "$tmp/run" --json
 expect 64 'it knows no classes' "no predictions" "$bin/cast_eval" "$tmp/run" --predict "$tmp/x.csv"
 check "nothing is written" test ! -e "$tmp/x.csv"
