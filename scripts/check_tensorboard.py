@@ -18,7 +18,7 @@ def of_metrics(run):
     scalars = {}
     for line in open(f"{run}/metrics.jsonl"):
         line = json.loads(line)
-        if line["kind"] == "resume":
+        if line["kind"] in ("resume", "rollback"):
             scalars = {tag: {step: x for step, x in steps.items() if step <= line["step"]}
                        for tag, steps in scalars.items()}
         group = line["kind"] + ("_" + line["which"] if line["kind"] == "test" else "")

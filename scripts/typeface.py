@@ -45,8 +45,7 @@ def write(path):
     print('/* clang-format on */\n')
     print('const Typeface typefaces[TYPE_SIZES] = {')
     for size in SIZES:
-        ascent, descent = ImageFont.truetype(path, size).getmetrics()
-        print(f'    {{{ascent + descent}, glyphs{size}}},')
+        print(f'    {{glyphs{size}}},')
     print('};')
 
 

@@ -44,7 +44,8 @@ static const Option options[] = {
      "steps on the task's own training examples, as they come, instead of random tokens at full "
      "length"},
     {"seconds", OPTION_REAL, AT(seconds), "S", "time to measure for [3]"},
-    {"threads", OPTION_INT, AT(threads), "n", "[the physical cores]", 1, OPTION_MOST_THREADS},
+    {"threads", OPTION_INT, AT(threads), "N", "[OMP_NUM_THREADS, else the physical cores]", 1,
+     OPTION_MOST_THREADS},
     {"json", OPTION_FLAG, AT(json), NULL,
      "one JSON object instead of text; of a table, one a line"},
     {0},

@@ -43,8 +43,9 @@ static const Option options[] = {
      "on what the trained attention reads"},
     {"limit", OPTION_INT, AT(limit), "N", "of the split's first N examples [all]", 1, INT_MAX},
     {"json", OPTION_FLAG, AT(json), NULL, "prints one JSON object"},
-    {"threads", OPTION_INT, AT(threads), "N", "changes the speed, not a bit [the physical cores]",
-     1, OPTION_MOST_THREADS},
+    {"threads", OPTION_INT, AT(threads), "N",
+     "changes the speed, not a bit [OMP_NUM_THREADS, else the physical cores]", 1,
+     OPTION_MOST_THREADS},
     {0},
 };
 
@@ -53,8 +54,8 @@ static const Program program = {
     "accuracy and predictions of a trained model",
     "usage: cast_eval RUN|CHECKPOINT [key=value ...] [--split SPLIT] [--last | --average]\n"
     "                 [--limit N] [--predict FILE] [--json] [--threads N]\n"
-    "       cast_eval RUN|CHECKPOINT [key=value ...] --input FILE|DIR|- [--lines] [--predict FILE] "
-    "[--json]\n"
+    "       cast_eval RUN|CHECKPOINT [key=value ...] --input FILE|DIR|- [--lines]\n"
+    "                 [--predict FILE] [--json]\n"
     "       cast_eval RUN|CHECKPOINT [key=value ...] --approximation [--limit N]\n\n"
     "Accuracy and loss of a trained model on a split of its data, as cast_train measures them; "
     "what is taken for what; accuracy by length. With --input, what it takes examples of one's own "

@@ -15,6 +15,8 @@
 #include "train/config.h"
 #include "train/stop.h"
 
+enum { MOST_BATCH = 1 << 20 };
+
 typedef struct Options {
     CommandLine line; /* CONFIG, key=value ... */
     const char *weights, *batch, *out, *weights_out;
@@ -40,11 +42,13 @@ static const Option options[] = {
      "loss [1], grad.<parameter>, and what attention chose: clusters.<block> "
      "I32 [B,C,k] (-1: an empty slot), groups.<block> and groups_key.<block> I32 [B,h,rounds,N] "
      "(-1: in none); of pairs [B,2,...]"},
-    {"steps", OPTION_INT, AT(steps), "n",
-     "apply n updates of CONFIG's optimiser first, as training would", 1, INT_MAX},
+    {"steps", OPTION_INT, AT(steps), "N",
+     "apply N updates of CONFIG's optimiser on this batch first; running statistics stay", 1,
+     INT_MAX},
     {"init", OPTION_OWN, 0, "SEED", "write initial weights drawn from SEED", .take = take_init},
     {"weights-out", OPTION_TEXT, AT(weights_out), "W", "where weights go after --steps or --init"},
-    {"threads", OPTION_INT, AT(threads), "n", "[the physical cores]", 1, OPTION_MOST_THREADS},
+    {"threads", OPTION_INT, AT(threads), "N", "[OMP_NUM_THREADS, else the physical cores]", 1,
+     OPTION_MOST_THREADS},
     {0},
 };
 
@@ -161,8 +165,9 @@ static bool find_tensors(Batch *b, StFile *f, Err *err) {
     const StTensor *tokens = st_want(f, "tokens", DT_I32, dims, any, err);
     if (!tokens) return false;
     const int64_t B = tokens->shape[0], N = tokens->shape[dims - 1], rows[2] = {B, 2};
-    if (B < 1 || B > 1 << 20)
-        return err_set(err, EX_DATAERR, "%s: tokens: an empty batch", b->path);
+    if (B < 1 || B > MOST_BATCH)
+        return err_set(err, EX_DATAERR, "%s: tokens: a batch of %lld; 1 to %d were expected",
+                       b->path, (long long)B, MOST_BATCH);
     b->B = (int)B;
     b->room = N < INT_MAX ? (int)N : INT_MAX;
     b->tokens = tokens->data;

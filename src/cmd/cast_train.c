@@ -81,7 +81,8 @@ static const Program program = {
     "checkpoint of the same config, the run goes on from there, with the data that it was "
     "made with. SIGINT (Ctrl-C), SIGTERM, SIGHUP "
     "and SIGUSR1 save and stop, with exit status 75; the same command goes on, with the same bits "
-    "as if it had not been stopped. SIGUSR2 saves and goes on. Before the first update, while data are made for example, they "
+    "as if it had not been stopped. SIGUSR2 saves and goes on. Before the first update, while data "
+    "are made for example, they "
     "end it at once (143 for SIGTERM), and the same command starts again.\n",
     options,
     "In the progress line: updates done / total, ep epochs, loss (in masked training bits a "

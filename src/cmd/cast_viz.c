@@ -48,18 +48,19 @@ static const Option options[] = {
      "grows as their number squared"},
     {"json", OPTION_FLAG, AT(json), NULL, "the figures as one JSON object"},
     {"last", OPTION_FLAG, AT(request.last), NULL, "of a RUN: last.safetensors [best.safetensors]"},
-    {"threads", OPTION_INT, AT(threads), "N", "changes the speed, not a bit [the physical cores]",
-     1, OPTION_MOST_THREADS},
+    {"threads", OPTION_INT, AT(threads), "N",
+     "changes the speed, not a bit [OMP_NUM_THREADS, else the physical cores]", 1,
+     OPTION_MOST_THREADS},
     {0},
 };
 
 static const Program program = {
     "cast_viz",
     "what the clusters of a trained model hold",
-    "usage: cast_viz RUN|CHECKPOINT [key=value ...] --index I [--split SPLIT] [--layer L] [--head "
-    "H] [--out DIR]\n"
-    "       cast_viz RUN|CHECKPOINT [key=value ...] --stats [--kept] [--split SPLIT] [--limit N] "
-    "[--json]\n\n"
+    "usage: cast_viz RUN|CHECKPOINT [key=value ...] --index I [--split SPLIT] [--layer L]\n"
+    "                [--head H] [--out DIR]\n"
+    "       cast_viz RUN|CHECKPOINT [key=value ...] --stats [--kept] [--split SPLIT]\n"
+    "                [--limit N] [--json]\n\n"
     "Which tokens the clusters of a trained CAST model hold; or of each head the groups of "
     "clustered, "
     "i-clustered, lsh or smyrf attention. RUN is a run's directory, CHECKPOINT "

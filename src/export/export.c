@@ -7,6 +7,7 @@
 #include "export/card.h"
 #include "export/reader.h"
 #include "io/json.h"
+#include "io/json_print.h"
 #include "io/text.h"
 #include "train/identity.h"
 
@@ -68,17 +69,28 @@ static int take_tensors(const Export *e, StTensor *t) {
     return n;
 }
 
+/* What the readers in Python take as it stands: with the keys that an older version did not have.
+ * To be freed. */
+static char *config_text(const Export *e) {
+    cJSON *config = cJSON_Duplicate(e->from.run.config, true);
+    config_complete(config);
+    char *text = json_text(config);
+    cJSON_Delete(config);
+    return text;
+}
+
 static bool write_weights(const Export *e, Err *err) {
     StTensor *t = mem_alloc((size_t)e->file.ntensors + 1, sizeof *t);
     Identity made;
-    char update[32];
+    char update[32], *config = config_text(e);
     StMeta meta[3 + IDENTITY_PARTS] = {
-        {"format", WEIGHTS_FORMAT}, {"update", update}, {"config", st_meta(&e->file, "config")}};
+        {"format", WEIGHTS_FORMAT}, {"update", update}, {"config", config}};
     snprintf(update, sizeof update, "%lld", (long long)e->from.update);
     identity_read(&made, &e->file);
     const int nmeta = 3 + identity_meta(&made, meta + 3);
     const int n = take_tensors(e, t);
     const bool ok = st_write(e->path[WEIGHTS], KIND_WEIGHTS, t, n, meta, nmeta, err);
+    mem_free(config);
     mem_free(t);
     return ok;
 }

@@ -233,8 +233,7 @@ static void plot_dots(FILE *f, const Dot *dots, int n) {
     int lines = 0;
     bool first = true;
     for (int i = 0; i < n; i++) {
-        if (starts_line(dots, i))
-            fprintf(f, "%s$line%d << END\n", i ? "END\n" : "", lines++);
+        if (starts_line(dots, i)) fprintf(f, "%s$line%d << END\n", i ? "END\n" : "", lines++);
         print_point(f, dots[i].at);
     }
     fputs("END\n", f);

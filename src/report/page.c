@@ -102,9 +102,7 @@ static bool write_task_curves(FILE *f, const Page *p, const Groups *g, int *numb
     for (int i = 0; ok && i < 2; i++) {
         const int key = curve_plot_key(g, keys[i]);
         if (!curve_plot(&plot, (PlotSize){0, 0}, g, key, p->axis, p->band, err)) return true;
-        const char *name = key == RUN_BITS   ? "bits a token"
-                           : key == RUN_LOSS ? "loss"
-                                             : "accuracy";
+        const char *name = key == RUN_BITS ? "bits a token" : key == RUN_LOSS ? "loss" : "accuracy";
         char *caption = text_format("%s: %s over %s", g->group[0].task, name, over[p->axis]);
         ok = embed_plot(f, &plot, caption, (*number)++, err);
     }

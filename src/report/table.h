@@ -23,7 +23,7 @@ typedef struct Column {
     ColumnKind kind;
     int digits; /* behind the point; SIGNIFICANT + n: n in all, or as many as stand before it */
     ColumnBest best; /* which of its cells is the best of a task, if any is */
-    int spare; /* 1 to SPARE_MOST: where there is no room the least goes first; 0: it stays */
+    int spare;       /* 1 to SPARE_MOST: where there is no room the least goes first; 0: it stays */
 } Column;
 
 /* A cell with text shows that; one whose mean is NaN "-"; an sd that is NaN is left out. */

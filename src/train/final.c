@@ -51,8 +51,8 @@ bool final_make(Final *f, Err *err) {
     tell(f, &last);
     if (best.update == 0) return true;
     best.score = last.score;
-    if (best.update != last.update && (!read_best(f->keep, &best.update, err) ||
-                                       !evaluated(f, &f->keep->best, &best, err)))
+    if (best.update != last.update &&
+        (!read_best(f->keep, &best.update, err) || !evaluated(f, &f->keep->best, &best, err)))
         return false;
     tell(f, &best);
     return true;

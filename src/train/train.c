@@ -196,7 +196,8 @@ static void tell_end(const Trainer *t) {
         log_info("went back from numbers that were not finite %g times, to %g of train.lr",
                  g->rollbacks, g->rate);
     char best[64] = "";
-    const int64_t update = t->final.n > RUN_BEST ? t->final.test[RUN_BEST].update : t->state.best_update;
+    const int64_t update =
+        t->final.n > RUN_BEST ? t->final.test[RUN_BEST].update : t->state.best_update;
     if (update) snprintf(best, sizeof best, "best.safetensors (update %lld), ", (long long)update);
     log_info("in %s: metrics.jsonl, %slast.safetensors (update %lld)", t->dir.dir, best,
              (long long)t->state.update);

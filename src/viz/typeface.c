@@ -429,6 +429,6 @@ static const TypeGlyph glyphs15[] = {
 /* clang-format on */
 
 const Typeface typefaces[TYPE_SIZES] = {
-    {14, glyphs11},
-    {18, glyphs15},
+    {glyphs11},
+    {glyphs15},
 };

@@ -14,7 +14,6 @@ typedef struct TypeGlyph {
 } TypeGlyph;
 
 typedef struct Typeface {
-    int line; /* its height */
     const TypeGlyph *glyph;
 } Typeface;
 

@@ -79,6 +79,8 @@ opens() { # opens TASK
     expect 0 "^\| whole +\| $1 +\| +1 of 1 .* $figure " "$1: its metrics are read" "$bin/cast_report" whole
     said=$(awk -F, '$1 == 3 { print "label " $2 ".*predicted " $3 }' best.csv)
     expect 0 "^example 3 of test: $said" "$1: its clusters are drawn" "$bin/cast_viz" whole --index 3 --out pictures
+    expect 0 '^wrote +today_torch.py$' "$1: it is exported" "$bin/cast_export" whole --out today --python
+    check "$1: with the keys that Python's readers ask for" grep -aqF '\"conv\":' today.safetensors
     goes_on "$1"
 }
 

@@ -101,10 +101,10 @@ static void names_what_is_wrong(void **state) {
          "key 'model.norm' must be one of layer, scale, batch, got \"layer scale\""},
         {"{\"heads\": 1, \"norm\": 1}",
          "key 'model.norm' must be one of layer, scale, batch, got 1"},
-        {"{\"heads\": 1, \"clusters\": 0}",
-         "key 'model.clusters' must be an integer from 1 to 2147483647 or one of auto, sqrt, got 0"},
-        {"{\"heads\": 1, \"clusters\": -2}",
-         "key 'model.clusters' must be an integer from 1 to 2147483647 or one of auto, sqrt, got -2"},
+        {"{\"heads\": 1, \"clusters\": 0}", "key 'model.clusters' must be an integer from 1 to "
+                                            "2147483647 or one of auto, sqrt, got 0"},
+        {"{\"heads\": 1, \"clusters\": -2}", "key 'model.clusters' must be an integer from 1 to "
+                                             "2147483647 or one of auto, sqrt, got -2"},
         {"{\"heads\": 1, \"clusters\": 9007199254740993}",
          "key 'model.clusters' must be an integer from 1 to 2147483647 or one of auto, sqrt,"
          " got 9007199254740992"},

@@ -226,10 +226,13 @@ static void test_numbers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),     cmocka_unit_test(test_best),
-        cmocka_unit_test(test_latex_float), cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_best),
+        cmocka_unit_test(test_latex_float),
+        cmocka_unit_test(test_terminal),
         cmocka_unit_test(test_terminal_of_a_wide_column),
-        cmocka_unit_test(test_select),      cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_select),
+        cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
