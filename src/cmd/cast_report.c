@@ -158,6 +158,10 @@ static bool check_tables(const Options *o, Err *err) {
                        o->caption ? "caption"
                        : o->label ? "label"
                                   : "across");
+    if (o->label && strpbrk(o->label, "%#{}\\~^$&"))
+        return err_set(err, EX_USAGE,
+                       "--label: '%s' has a character that means something to LaTeX" TRY_HELP,
+                       o->label);
     if (o->width > 0 && !latex && !o->plot)
         return err_set(err, EX_USAGE, "--width is of --plot and of --format latex" TRY_HELP);
     return true;

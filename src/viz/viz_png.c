@@ -50,10 +50,16 @@ static void panel_at(const Grid *g, int panel, int *x, int *y) {
     *y = GAP + CAPTION + panel / g->columns * (g->height * g->pixel + CAPTION + GAP);
 }
 
+/* Few panels are narrower than the words. */
+static TypeSize fitting(int room, const char *text) {
+    return canvas_text_width(TYPE_LARGE, text) <= room ? TYPE_LARGE : TYPE_SMALL;
+}
+
 /* A square of the colour, and words behind it. */
 static void swatch(Grid *g, int x, int y, Rgb colour, const char *text) {
+    const int at = x + SWATCH + 6, room = g->canvas.width - at;
     canvas_fill(&g->canvas, x, y, SWATCH, SWATCH, colour);
-    canvas_text(&g->canvas, x + SWATCH + 6, y - 2, TYPE_LARGE, ink, text);
+    canvas_text(&g->canvas, at, y - 2, fitting(room, text), ink, text);
 }
 
 static void caption(Grid *g, int panel, const char *text) {
@@ -91,9 +97,7 @@ static void title_text(char *text, size_t size, const Viz *v, const VizDoc *d, i
 static void title(Grid *g, int part, const char *what) {
     char text[512];
     title_text(text, sizeof text, g->v, g->d, part, what);
-    /* Few panels are narrower than the words. */
-    const bool fits = canvas_text_width(TYPE_LARGE, text) <= g->canvas.width - 2 * GAP;
-    canvas_text(&g->canvas, GAP, GAP - 6, fits ? TYPE_LARGE : TYPE_SMALL, ink, text);
+    canvas_text(&g->canvas, GAP, GAP - 6, fitting(g->canvas.width - 2 * GAP, text), ink, text);
 }
 
 static bool finish(Canvas *c, const char *path, Err *err) {
@@ -126,7 +130,7 @@ static void draw_input(Grid *g, int panel) {
 /* The cluster with the highest affinity fills a token's square, the next one a corner. */
 static void draw_all(Grid *g, int panel) {
     const Clusters *c = g->c;
-    caption(g, panel, "all clusters");
+    caption(g, panel, c->affinity ? "all clusters" : "all groups");
     for (int i = 0; i < g->d->length; i++) {
         const int n = i + g->d->cls, count = clusters_of_token(c, n), value = brightness(g, i);
         const int *holders = c->holders + c->start[n];
@@ -150,32 +154,38 @@ static void draw_cluster(Grid *g, int panel, int cluster) {
 }
 
 /* Appends what is missing from a picture. */
-static void note_shown(char *text, size_t size, int shown, int clusters) {
-    if (shown < clusters) format_add(text, size, "; of %d clusters the first %d", clusters, shown);
+static void note_shown(char *text, size_t size, int shown, const Clusters *c) {
+    if (shown < c->C)
+        format_add(text, size, "; of %d %s the first %d", c->C,
+                   c->affinity ? "clusters" : "groups", shown);
 }
 
-/* Below the panels, in two lines: what colours mean that are no cluster's. */
+/* Below the panels, in two lines: what colours mean that are no cluster's. A token is in one group
+ * at most. */
 static void legend(Grid *g) {
     enum { HALF = SWATCH / 2 };
     char text[256];
     int none, several;
+    const bool groups = !g->c->affinity, corners = g->pixel >= CORNER_LEAST;
     const int y = g->canvas.height - GAP - 2 * CAPTION;
     clusters_count(g->c, g->d->cls, &none, &several);
-    snprintf(text, sizeof text, "in no cluster: %d tokens", none);
+    snprintf(text, sizeof text, "in no %s: %d tokens", groups ? "group" : "cluster", none);
+    if (groups) note_shown(text, sizeof text, g->panels - g->extra, g->c);
     swatch(g, GAP, y, grey, text);
-    snprintf(text, sizeof text,
-             "in several clusters: %d tokens, in the colour of the highest affinity%s", several,
-             g->pixel >= CORNER_LEAST ? ", the second highest in the corner" : "");
-    note_shown(text, sizeof text, g->panels - g->extra, g->c->C);
+    if (groups) return;
+    snprintf(text, sizeof text, "in several: %d, coloured by the highest affinity%s", several,
+             corners ? ", the next in the corner" : "");
+    note_shown(text, sizeof text, g->panels - g->extra, g->c);
     swatch(g, GAP, y + CAPTION, palette_colour(0), text);
-    canvas_fill(&g->canvas, GAP + HALF, y + CAPTION + HALF, HALF, HALF, palette_colour(1));
+    if (corners)
+        canvas_fill(&g->canvas, GAP + HALF, y + CAPTION + HALF, HALF, HALF, palette_colour(1));
 }
 
 bool viz_png_clusters(const Viz *v, const VizDoc *d, int part, const char *path, Err *err) {
     enum { EXTRA = 2 };
     Grid g;
     open_grid(&g, v, d, part, EXTRA);
-    title(&g, part, "clusters");
+    title(&g, part, g.c->affinity ? "clusters" : "groups");
     draw_input(&g, 0);
     draw_all(&g, 1);
     for (int c = 0; c + EXTRA < g.panels; c++) draw_cluster(&g, c + EXTRA, c);
@@ -207,14 +217,15 @@ static double affinity(const Clusters *c, int n, int cluster) {
 }
 
 /* The scale from the least to the highest affinity. */
-static void draw_scale(Canvas *canvas, int x, int y, const Range *r, int shown, int clusters) {
+static void draw_scale(Canvas *canvas, int x, int y, const Range *r, int shown,
+                       const Clusters *c) {
     char text[96];
     snprintf(text, sizeof text, "%.3g ", r->least);
     x = canvas_text(canvas, x, y - 2, TYPE_LARGE, ink, text);
     for (int i = 0; i < BAR; i++)
         canvas_fill(canvas, x + i, y, 1, SWATCH, palette_heat(i / (BAR - 1.0)));
     snprintf(text, sizeof text, " %.3g", r->most);
-    note_shown(text, sizeof text, shown, clusters);
+    note_shown(text, sizeof text, shown, c);
     canvas_text(canvas, x + BAR, y - 2, TYPE_LARGE, ink, text);
 }
 
@@ -230,7 +241,7 @@ static bool write_affinity_panels(const Viz *v, const VizDoc *d, int part, const
         for (int i = 0; i < d->length; i++)
             put(&g, c + 1, i, false, heat(&r, affinity(g.c, i + d->cls, c)));
     }
-    draw_scale(&g.canvas, GAP, g.canvas.height - GAP - CAPTION, &r, g.panels - g.extra, g.c->C);
+    draw_scale(&g.canvas, GAP, g.canvas.height - GAP - CAPTION, &r, g.panels - g.extra, g.c);
     return finish(&g.canvas, path, err);
 }
 
@@ -267,9 +278,11 @@ static void draw_ticks(Matrix *m, int N) {
     const int y = GAP + CAPTION + m->rows * ROW;
     for (int i = 0; i < m->columns; i += 128 / m->cell) {
         char text[16];
+        const int x = MARGIN + i * m->cell + 4;
         snprintf(text, sizeof text, "%d", i * m->group);
         canvas_fill(&m->canvas, MARGIN + i * m->cell, y, 1, 6, ink);
-        canvas_text(&m->canvas, MARGIN + i * m->cell + 4, y + 2, TYPE_SMALL, ink, text);
+        if (x + canvas_text_width(TYPE_SMALL, text) <= m->canvas.width)
+            canvas_text(&m->canvas, x, y + 2, TYPE_SMALL, ink, text);
     }
     char text[32];
     snprintf(text, sizeof text, "%d tokens", N);
@@ -293,7 +306,7 @@ static bool write_affinity_matrix(const Viz *v, const VizDoc *d, int part, const
     canvas_text(&m.canvas, MARGIN, GAP - 6, TYPE_LARGE, ink, text);
     draw_matrix(&m, c, &r);
     draw_ticks(&m, c->N);
-    draw_scale(&m.canvas, MARGIN, m.canvas.height - GAP - CAPTION + 4, &r, m.rows, c->C);
+    draw_scale(&m.canvas, MARGIN, m.canvas.height - GAP - CAPTION + 4, &r, m.rows, c);
     return finish(&m.canvas, path, err);
 }
 

@@ -75,6 +75,7 @@ check "with a caption and a label" grep -qF -e '\caption{At 100 \%}' "$tmp/out"
 check "without a warning" test "$(grep -c warning "$tmp/out")" = 0
 expect 0 'warning: the table is about [0-9]+ mm wide.*room for 86: without .*: --columns run,test_best_percent' "a table wider than its page" \
     "$report" "$tmp/sweep" --format latex
+expect 64 'means something to LaTeX' "a label that ends its line" "$report" "$tmp/sweep" --format latex --label 'tab:50%'
 expect 64 'caption is of --format latex' "a caption of no LaTeX" "$report" "$tmp/sweep" --caption x
 expect 64 'width is of --plot and of --format latex' "a width of neither" "$report" "$tmp/sweep" --width 80
 expect 64 'width: expected 20 to 2000 millimetres' "a width of nothing" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --width 0.05
