@@ -78,7 +78,7 @@ static void clusters_shape(const void *self, int *C, int *k) {
 
 static void layout_saved(CastState *v, const Cast *s, AttnMemory *m, int N, bool backward) {
     const size_t C = (size_t)s->clusters, n = cast_token_reals(N), h = (size_t)s->shape.h;
-    const size_t slots = C * (size_t)cast_cluster_size(s, N);
+    const size_t slots = C * (size_t)cast_places(s, N);
     attn_layout_rows(&v->rows, &attn_cast, &s->shape, m, N, backward);
     v->aq = arena_reals(&m->saved, cast_score_reals(s, N));
     v->sig = arena_reals(&m->saved, n);
@@ -118,7 +118,7 @@ typedef struct ClusterJob {
 } ClusterJob;
 
 static ClusterJob *layout_cluster(const Cast *s, Arena *a, int N, bool backward) {
-    const int k = cast_cluster_size(s, N), most = k < N ? k : N;
+    const int most = cast_places(s, N);
     const size_t n = attend_padded(most);
     ClusterJob none, *j = arena_take(a, 1, sizeof *j), *o = j ? j : &none;
     attend_layout(&o->pack, a, most, most, s->shape.d, s->shape.e, backward);
@@ -315,7 +315,7 @@ static void cluster_backward_finish(const void *ctx, int c, Arena scratch) {
 
 static void open(CastState *v, const Cast *s, const AttnCall *c, bool backward) {
     AttnMemory m = c->memory;
-    *v = (CastState){.s = s, .call = c, .N = c->N, .k = cast_cluster_size(s, c->N)};
+    *v = (CastState){.s = s, .call = c, .N = c->N, .k = cast_places(s, c->N)};
     v->skips = cast_skips(s, c->N);
     layout_saved(v, s, &m, c->N, backward);
     v->clustered = backward && v->skips ? v->order[c->N] : c->N;
@@ -355,8 +355,7 @@ static void backward(const void *self, const AttnCall *c) {
 /* A_q, A_k, phi; scores and values inside clusters; summaries; step 8's sum over clusters. */
 static double flops(const void *self, int N) {
     const Cast *s = self;
-    double n = N, C = s->clusters, d = s->shape.d, k = cast_cluster_size(s, N);
-    if (k > n) k = n;
+    double n = N, C = s->clusters, d = s->shape.d, k = cast_places(s, N);
     double members = s->rule == CLUSTER_TOPK ? C * k : fmin(n, C * k);
     double macs = 2 * n * C * d + n * d;
     if (s->intra) macs += 2 * members * (members / C) * d;

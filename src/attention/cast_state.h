@@ -27,6 +27,8 @@ static inline bool cast_learns(const Cast *s) { return s->surrogates == SURROGAT
 
 enum { SIZE_FIXED = -1, SIZE_LENGTH = -2 };
 int cast_cluster_size(const Cast *s, int N);
+/* Those of a cluster's places that N tokens can take. */
+int cast_places(const Cast *s, int N);
 
 static inline real cast_inv_tau(const Cast *s) { return (real)(1 / sqrt((double)s->shape.e)); }
 

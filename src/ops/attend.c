@@ -9,7 +9,7 @@
 #include "ops/vmath.h"
 
 /* A tile of scores: 32 KB in float, of which the first cache holds most. */
-enum { ROWS = 32, KEYS = 256 };
+enum { ROWS = ATTEND_TILE, KEYS = 256 };
 _Static_assert(ATTEND_ROWS % ROWS == 0, "a job begins with a tile");
 
 static int min_int(int a, int b) { return a < b ? a : b; }

@@ -156,8 +156,8 @@ static void draw_cluster(Grid *g, int panel, int cluster) {
 /* Appends what is missing from a picture. */
 static void note_shown(char *text, size_t size, int shown, const Clusters *c) {
     if (shown < c->C)
-        format_add(text, size, "; of %d %s the first %d", c->C,
-                   c->affinity ? "clusters" : "groups", shown);
+        format_add(text, size, "; of %d %s the first %d", c->C, c->affinity ? "clusters" : "groups",
+                   shown);
 }
 
 /* Below the panels, in two lines: what colours mean that are no cluster's. A token is in one group
@@ -217,8 +217,7 @@ static double affinity(const Clusters *c, int n, int cluster) {
 }
 
 /* The scale from the least to the highest affinity. */
-static void draw_scale(Canvas *canvas, int x, int y, const Range *r, int shown,
-                       const Clusters *c) {
+static void draw_scale(Canvas *canvas, int x, int y, const Range *r, int shown, const Clusters *c) {
     char text[96];
     snprintf(text, sizeof text, "%.3g ", r->least);
     x = canvas_text(canvas, x, y - 2, TYPE_LARGE, ink, text);

@@ -111,6 +111,21 @@ static void bits_do_not_depend_on_threads(void **state) {
     }
 }
 
+/* A mechanism's tiles of rows are jobs too, where there are more rows than one holds. */
+static void bits_of_tiles_do_not_depend_on_threads(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; attn_table[k]; k++) {
+            char attention[MECH_TEXT];
+            TinyConf c = {.norm = "layer", .B = 2, .max_length = 700, .heads = 3, .d = 12};
+            if (i) c.positions = "rope";
+            mech_print(attention, attn_table[k], mech_variants(attn_table[k]) - 1,
+                       (MechSizes){70, 9});
+            c.attention = attention;
+            same_bits(c);
+        }
+}
+
 /* ---- batches ---- */
 
 /* Without batch norm, samples do not know of each other: the batch's gradient is the sum of theirs,
@@ -410,6 +425,7 @@ static void evaluation_has_labels_as_they_are(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_do_not_depend_on_threads),
+        cmocka_unit_test(bits_of_tiles_do_not_depend_on_threads),
         cmocka_unit_test(batch_is_the_sum_of_its_samples),
         cmocka_unit_test(reads_no_further_than_a_document),
         cmocka_unit_test(every_length_fits),

@@ -142,7 +142,7 @@ static void check(AttnFn fn, int mode, Size s, AttendBand band, int shape) {
     free(o.padded[0]), free(o.padded[1]);
 }
 
-/* Around the vector's width (16) and the tile's sides (64, 256). */
+/* Around the vector's width (16) and the tile's sides (32, 256). */
 static const Size sizes[] = {
     {1, 1, 1, 3},   {1, 40, 2, 5},  {15, 16, 1, 1}, {16, 15, 3, 2}, {17, 1, 1, 16},
     {2, 64, 2, 1},  {64, 2, 1, 3},  {65, 30, 1, 1}, {7, 65, 1, 3},  {33, 17, 1, 5},

@@ -168,7 +168,7 @@ static void check(Case c) {
 
 /* ---- sizes ---- */
 
-/* Whole rows of more than 1024 and 4096 keys lie in tiles of fewer rows. */
+/* Whole rows of more than 4096 keys lie in tiles of fewer rows. */
 static void long_sequences(void **state) {
     (void)state;
     check((Case){.n = 1030, .m = 1030, .e = 3, .band = ATTEND_ALL});

@@ -29,9 +29,9 @@ static void wide_bands(void **state) {
  * queries see to the last. What they read may be as large as it likes; the rest may be NaN. */
 static bool is_read(const Case *c, int i, int j) {
     const int block = c->band.block > 1 ? c->band.block : 1, far = block > 1 ? block : c->n;
-    const int start = i / far * far, r0 = start + (i - start) / ATTEND_ROWS * ATTEND_ROWS;
+    const int start = i / far * far, r0 = start + (i - start) / ATTEND_TILE * ATTEND_TILE;
     const int end = start + far < c->n ? start + far : c->n;
-    const int last = r0 + ATTEND_ROWS < end ? r0 + ATTEND_ROWS - 1 : end - 1;
+    const int last = r0 + ATTEND_TILE < end ? r0 + ATTEND_TILE - 1 : end - 1;
     const int from = (r0 / block + c->band.first) * block;
     const int to = (last / block + c->band.last + 1) * block - 1;
     return (from > 0 ? from : 0) / 16 <= j / 16 && j / 16 <= (to < c->m ? to : c->m - 1) / 16 &&
