@@ -66,7 +66,7 @@ typedef struct AttnCall {
     real *Y;                           /* (N,d) written; forward only */
     const real *rope;                  /* ops/rope.h, for max_tokens; NULL: other positions */
     const real *base;                  /* (N,d) to which the output is added in Y; NULL: nothing */
-    const real *dY;                    /* (N,d) backward only, as all gradients */
+    const real *dY;                    /* (N,d) backward only, as all gradients; else NULL */
     real *dX;                          /* (N,d) written */
     AttnLinear proj[ATTN_PROJECTIONS]; /* the block's */
     const real *w;                     /* its own parameters: attn_own */

@@ -13,10 +13,10 @@
  *   Y = R W_o^T + b_o                                            [N,d]    (step 9)
  * Time O(C k^2 d + N C d), memory O(N (d + h C)).
  *
- * Saved for backward (cast_state.h): R, A_q, members' A_k and A_sum, what follows from phi,
- * R_inter, the log-sum-exp of each row of a cluster's scores, and the clusters. All probabilities
- * are computed again. R_intra is not needed: the gradient of A_sum for a member is <dR, R_intra> =
- * sum_j P_ij (dR_i . V_j), which attend_backward has at hand. */
+ * Saved for backward (cast_state.h): Q, K and V where kept, the rows' order, R, A_q, members' A_k
+ * and A_sum, what follows from phi, R_inter, the log-sum-exp of each row of a cluster's scores, and
+ * the clusters. All probabilities are computed again. R_intra is not needed: the gradient of A_sum
+ * for a member is <dR, R_intra> = sum_j P_ij (dR_i . V_j), which attend_backward has at hand. */
 #include <string.h>
 
 #include "attention/cast_choose.h"

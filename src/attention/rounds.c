@@ -9,9 +9,9 @@
 typedef struct RoundJob {
     AttendPack pack;
     AttendTiles tiles;
-    real *o;                    /* (padded,e) of sorted queries */
-    real *lse;                  /* (N) of sorted queries */
-    real *before, *share, *sum; /* (N) by token: what merging needs */
+    real *o;                   /* (padded,e) of sorted queries */
+    real *lse;                 /* (N) of sorted queries */
+    real *ahead, *share, *sum; /* (N) by token: what merging needs */
 } RoundJob;
 
 static RoundJob *layout_job(const Rounds *r, Arena *a, bool backward) {
@@ -22,7 +22,7 @@ static RoundJob *layout_job(const Rounds *r, Arena *a, bool backward) {
     attend_layout_tiles(&j->tiles, a, N, backward, false);
     j->o = arena_reals(a, attend_padded(N) * (size_t)e);
     j->lse = arena_reals(a, (size_t)N);
-    j->before = arena_reals(a, (size_t)N);
+    j->ahead = arena_reals(a, (size_t)N);
     j->share = arena_reals(a, (size_t)N);
     j->sum = arena_reals(a, (size_t)N);
     return placed;
@@ -62,14 +62,14 @@ static void forward_job(const void *ctx, int job, Arena scratch) {
     attend_forward(&j->pack, &j->tiles, 0, 0, o->N, j->lse, ATTN_SOFTMAX);
 }
 
-/* The share of this round's result beside those before it, 1 / (1 + e^(before - now)), and the
- * log-sum-exp of them all, before + log(1 + e^(now - before)). */
+/* Leaves nothing in the job's lse. The share of this round's result beside those before it, 1 / (1
+ * + e^(before - now)), and the log-sum-exp of them all, before + log(1 + e^(now - before)). */
 static void merge_sums(const Rounds *o, const RoundJob *j, const int *order, real *lse) {
     const int N = o->N;
-    real *now = j->before;
-    for (int i = 0; i < N; i++) now[order[i]] = j->lse[i];
-    for (int n = 0; n < N; n++) now[n] -= lse[n];
-    vmath_softplus1(j->share, j->sum, j->lse, now, 1, N);
+    real *ahead = j->ahead; /* now - before */
+    for (int i = 0; i < N; i++) ahead[order[i]] = j->lse[i];
+    for (int n = 0; n < N; n++) ahead[n] -= lse[n];
+    vmath_softplus1(j->share, j->sum, j->lse, ahead, 1, N);
     for (int n = 0; n < N; n++) lse[n] += j->sum[n] - 1;
 }
 

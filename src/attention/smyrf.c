@@ -6,7 +6,7 @@
  * and cut into chunks of cluster_size, the last of which may be shorter; the c-th chunk of queries
  * attends to the c-th of keys. (The reference adds one random offset to all, and never floors: it
  * changes nothing.) Rounds are merged by their log-sum-exp (rounds.h). Time O(rounds N
- * (cluster_size d + log N)), memory O(N d). Saved for backward: R [N,d], the orders [rounds,h,N] of
+ * cluster_size d), memory O(N d). Saved for backward: R [N,d], the orders [rounds,h,N] of
  * queries and keys, the log-sum-exp of each row; Q, K and V where kept. */
 #include <math.h>
 
@@ -154,7 +154,7 @@ static double flops(const void *self, int N) {
 const AttnMech attn_smyrf = {
     .name = "smyrf",
     .title = "clusters of equal size by asymmetric hashes",
-    .time = "O(rounds N (cluster_size + log N))",
+    .time = "O(rounds N cluster_size)",
     .memory = "O(rounds N)",
     .reference = "arXiv:2010.05315",
     .projections = ATTN_QKVO,

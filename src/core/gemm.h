@@ -20,7 +20,7 @@ const char *gemm_describe(void);
 /* The same without OpenBLAS's flavour, on which no bit depends: what else computes other bits. */
 const char *gemm_kernels(void);
 
-/* C (M,N) = A B, or C += A B with `add`. ld* are row strides in elements.
+/* C (M,N) = A B, or C += A B with `add`; M, N, K > 0. ld* are row strides in elements.
  *   nn: A (M,K), B (K,N)
  *   nt: A (M,K), B (N,K), used as B^T
  *   tn: A (K,M), used as A^T, B (K,N) */

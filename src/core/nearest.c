@@ -29,7 +29,8 @@ static int distance(const char *a, const char *b) {
 const char *nearest_word(const char *word, const char *const *words) {
     size_t n = strlen(word);
     const char *nearest = NULL;
-    /* At most a third of the letters wrong: beyond, words that merely share a length come up. */
+    /* About a third of the letters wrong at most: beyond, words that merely share a length come up.
+     */
     int least = (int)((n + 1) / 3) + 1;
     for (; n <= NEAREST_MOST && *words; words++) {
         if (strlen(*words) > NEAREST_MOST) continue;

@@ -1,5 +1,5 @@
 /* What this machine can do at best, measured: the scale that speeds are held against. Of more
- * threads than there are processors as many as these measure. */
+ * threads than there are processors as many as these measure. 0: there is no memory for it. */
 #ifndef CORE_PEAK_H
 #define CORE_PEAK_H
 

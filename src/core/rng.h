@@ -1,7 +1,8 @@
 /* Counter-based random numbers: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as
  * easy as 1, 2, 3"). A number is a pure function of (key, counter): there is no state to share
  * between threads or to save in a checkpoint. Keys are folded from what they stand for: seed, then
- * epoch, sample, layer, ... */
+ * epoch, sample, layer, ... Draws by number, and keys folded from one, never meet; a stream's words
+ * are among both: a key is for streams or for these. */
 #ifndef CORE_RNG_H
 #define CORE_RNG_H
 
@@ -37,7 +38,8 @@ uint32_t rng_stream_u32(RngStream *s);
 /* Uniform in 0..n-1 up to a bias of n / 2^32. */
 uint32_t rng_stream_below(RngStream *s, uint32_t n);
 
-/* out[i] = mean + std * N(0,1) by Box-Muller; out[i] uniform in [-a,a). Element i depends on i
+/* out[i] = mean + std * N(0,1) by Box-Muller; out[i] uniform in [-a,a), which in float
+ * may round to a. Element i depends on i
  * alone. */
 void rng_fill_normal(real *out, int64_t n, RngKey key, double mean, double std);
 void rng_fill_uniform(real *out, int64_t n, RngKey key, double a);

@@ -394,7 +394,8 @@ static void row_dots(real *D, const real *x, const real *y, int rows, int d, int
     }
 }
 
-/* dQ = dS K, dK = dS^T Q, dV = (a P)^T go. `first`: nothing was written there before. */
+/* dQ = dS K, dK = dS^T Q, dV = (a P)^T go. Of the first keys of some rows, and the first rows of
+ * some keys: nothing was written there before. */
 static void tile_products(const AttendPack *p, const AttendTiles *x, const Tile *t, int head,
                           bool first_keys, bool first_rows) {
     const int d = p->d, e = p->e, r0 = t->r0, j0 = t->j0;

@@ -6,7 +6,8 @@
 
 #include "core/real.h"
 
-/* y and x (N,d); of y rows n0 to n0 + n - 1 are written; wt (taps,d), transposed; taps is odd. */
+/* y and x (N,d), apart: neighbours are read; of y rows n0 to n0 + n - 1 are written; wt (taps,d),
+ * transposed; taps is odd. */
 void conv_forward(real *y, const real *x, const real *wt, int taps, int n0, int n, int N, int d);
 
 /* Without the identity, of the same rows: y_n += sum_t w[:,t] x_(n + sign (t -
@@ -14,7 +15,7 @@ void conv_forward(real *y, const real *x, const real *wt, int taps, int n0, int 
 void conv_add(real *y, const real *x, const real *wt, int taps, int sign, int n0, int n, int N,
               int d);
 
-/* dx and dy (N,d); of dx rows n0 to n0 + n - 1 are written. */
+/* dx and dy (N,d), apart; of dx rows n0 to n0 + n - 1 are written. */
 void conv_backward_input(real *dx, const real *dy, const real *wt, int taps, int n0, int n, int N,
                          int d);
 

@@ -8,8 +8,8 @@
 
 #include "core/rng.h"
 
-/* x *= mask on elements first..first+n-1, x being the first of them; p = 0 does nothing. Also the
- * backward pass, on dx. */
+/* x *= mask on elements first..first+n-1, x being the first of them; 0 <= p < 1, 0 does nothing.
+ * Also the backward pass, on dx. */
 void dropout_apply(real *x, RngKey key, double p, int64_t first, int64_t n);
 
 #endif

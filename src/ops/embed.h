@@ -10,7 +10,8 @@
 void embed_forward(real *y, const int *ids, const real *tok, const real *mask, const real *pos,
                    int R, int d);
 
-/* dtok[ids[r]] += dy[r], dpos[r] += dy[r]; dpos NULL: positions are not learned. */
+/* dtok[ids[r]] += dy[r], dpos[r] += dy[r]; of masked ones dmask (d) in place of dtok's row, which
+ * may be NULL where there are none. dpos NULL: positions are not learned. */
 void embed_backward(real *dtok, real *dmask, real *dpos, const real *dy, const int *ids, int R,
                     int d);
 

@@ -3,8 +3,6 @@
 #ifndef OPS_NORM_H
 #define OPS_NORM_H
 
-#include <stdbool.h>
-
 #include "core/real.h"
 
 /* y = g (x - mean) rstd + b, row by row; eps is added to the variance.

@@ -1,5 +1,6 @@
 /* The hot transcendental loops, of vec.h's exp, erf and erfc. Held to a few ULP by
- * tests/ops/test_vmath.c. NaN in gives NaN out. */
+ * tests/ops/test_vmath.c. NaN in gives NaN out, but of the largest of several, where it may be
+ * passed over. */
 #ifndef OPS_VMATH_H
 #define OPS_VMATH_H
 
@@ -16,7 +17,7 @@ real vmath_max(const real *x, int n);
 typedef struct VmathTile {
     int rows, cols, ld;
 } VmathTile;
-/* The largest |x|; NaN may be passed over. */
+/* The largest |x|. */
 real vmath_tile_peak(const real *x, VmathTile t);
 /* s becomes exp(s - shift), row by row, and sum (rows) the sums of rows. */
 void vmath_exp_rows(real *s, real *sum, const real *shift, VmathTile t);

@@ -12,7 +12,7 @@ void adamw_layout(Adamw *o, Arena *a, const Params *params) {
     o->params = params;
     o->m = arena_reals(a, params->total);
     o->v = arena_reals(a, params->total);
-    o->chunk_sum = arena_take(a, (size_t)chunks(params), sizeof *o->chunk_sum);
+    o->per_chunk = arena_take(a, (size_t)chunks(params), sizeof *o->per_chunk);
 }
 
 typedef struct Job {
@@ -46,14 +46,14 @@ static void norm_chunk(void *ctx, int chunk, int thread) {
     for (int i = 0; i < p->count; i++)
         if ((p->list[i].flags & PARAM_TRAINED) && overlap(&p->list[i], chunk, &from, &to))
             sum += sum_squares(j->grads, from, to);
-    j->o->chunk_sum[chunk] = sum;
+    j->o->per_chunk[chunk] = sum;
 }
 
 double adamw_grad_norm(const Adamw *o, const real *grads) {
     Job job = {.o = o, .grads = grads};
     double sum = 0;
     lanes_run(chunks(o->params), norm_chunk, &job);
-    for (int i = 0; i < chunks(o->params); i++) sum += o->chunk_sum[i];
+    for (int i = 0; i < chunks(o->params); i++) sum += o->per_chunk[i];
     return sqrt(sum);
 }
 
@@ -132,7 +132,7 @@ static void update_chunk(void *ctx, int chunk, int thread) {
     }
 }
 
-/* Leaves in chunk_sum the first parameter in the chunk that would not stay finite, or their count.
+/* Leaves in per_chunk the first parameter in the chunk that would not stay finite, or their count.
  */
 static void check_chunk(void *ctx, int chunk, int thread) {
     const Job *j = ctx;
@@ -145,7 +145,7 @@ static void check_chunk(void *ctx, int chunk, int thread) {
             !range_stays_finite(j, q, from, to))
             break;
     }
-    j->o->chunk_sum[chunk] = i;
+    j->o->per_chunk[chunk] = i;
 }
 
 static Job job_of(const Adamw *o, const AdamwConf *conf, real *w, const real *grads, double lr,
@@ -162,7 +162,7 @@ const Param *adamw_overflow(const Adamw *o, const AdamwConf *conf, real *w, cons
     int first = p->count;
     lanes_run(chunks(p), check_chunk, &job);
     for (int i = 0; i < chunks(p); i++)
-        if (o->chunk_sum[i] < first) first = (int)o->chunk_sum[i];
+        if (o->per_chunk[i] < first) first = (int)o->per_chunk[i];
     return first < p->count ? &p->list[first] : NULL;
 }
 

@@ -14,7 +14,7 @@ typedef struct AdamwConf {
 typedef struct Adamw {
     const Params *params;
     real *m, *v;       /* (total) first and second moments */
-    double *chunk_sum; /* partial sums of squares */
+    double *per_chunk; /* partial sums of squares, or the first parameter that overflows */
 } Adamw;
 void adamw_layout(Adamw *o, Arena *a, const Params *params);
 

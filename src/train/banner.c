@@ -134,7 +134,7 @@ void banner_ranks(const TrainConf *c) {
     for (int r = 0; r < ranks && strlen(hosts) < sizeof hosts - RANKS_HOST - 8; r++)
         if (r == 0 || strcmp(ranks_host(r), ranks_host(r - 1)) != 0)
             format_add(hosts, sizeof hosts, "%s%s", r ? ", " : "", ranks_host(r));
-    log_info("ranks    %d, each with %d thread%s, on %s", ranks, lanes_threads(),
+    log_info("ranks    %d, the first with %d thread%s, on %s", ranks, lanes_threads(),
              lanes_threads() == 1 ? "" : "s", hosts);
     if (ranks > lanes)
         log_warn("a batch has %d lanes (train.lanes, train.batch): %d of %d ranks have nothing to "

@@ -12,7 +12,7 @@ END
 train=("$bin/cast_train" "$tmp/tiny.json" --threads 1)
 
 values() { # values RUN KIND KEY
-    sed -nE "s/.*\"kind\": \"$2\".*\"$3\": ([^,}]*).*/\1/p" "$1/metrics.jsonl"
+    sed -nE "s/.*\"kind\": \"$2\".*\"$3\": ([^,}]*).*/\1/p" "$1/metrics.jsonl" | grep . || echo "$RANDOM: none in $1"
 }
 
 # ---- smoothed labels ----
