@@ -28,6 +28,7 @@ void centroids_layout(Centroids *o, const Clustered *s, AttnMemory *memory, int 
     o->members = arena_ints(&memory->saved, h * ((size_t)o->C + 1));
     o->mean = arena_reals(&memory->scratch, means);
     if (!backward) return;
+    o->sum = arena_reals(&memory->scratch, means);
     o->dmean = arena_reals(&memory->scratch, means);
     if (o->dmean) memset(o->dmean, 0, means * sizeof *o->dmean);
 }
@@ -72,29 +73,35 @@ static void tell(const Centroids *o, AttnTrace *trace) {
         }
 }
 
-void centroids_choose(const Centroids *o) {
-    attn_each(o->call, o->s->shape.h, choose_head, NULL, o);
-    if (o->call->trace) tell(o, o->call->trace);
-}
-
 /* ---- means ---- */
 
 static real *row(const Centroids *o, real *x, int n, int head) {
     return x + (size_t)n * (size_t)o->s->shape.d + (size_t)(head * o->s->shape.e);
 }
 
+/* A head's columns of cluster c: the sum of its queries' rows of `from`. */
+static real *sum_members(const Centroids *o, real *to, real *from, int head, int c) {
+    const int *list = centroids_members(o, head, c), e = o->s->shape.e;
+    real *sum = row(o, to, c, head);
+    memset(sum, 0, (size_t)e * sizeof *sum);
+    for (int i = 0; i < centroids_size(o, head, c); i++)
+        vec_add(sum, sum, row(o, from, list[i], head), e);
+    return sum;
+}
+
 static void mean_head(const void *ctx, int head, Arena scratch) {
     const Centroids *o = ctx;
-    const int e = o->s->shape.e;
     for (int c = 0; c < o->C; c++) {
-        const int *list = centroids_members(o, head, c), size = centroids_size(o, head, c);
+        const int size = centroids_size(o, head, c);
         const real share = size ? 1 / (real)size : 0;
-        real *mean = row(o, o->mean, c, head);
-        memset(mean, 0, (size_t)e * sizeof *mean);
-        for (int i = 0; i < size; i++)
-            vec_add(mean, mean, row(o, o->rows->qkv[ATTN_Q], list[i], head), e);
-        for (int i = 0; i < e; i++) mean[i] *= share;
+        real *mean = sum_members(o, o->mean, o->rows->qkv[ATTN_Q], head, c);
+        for (int i = 0; i < o->s->shape.e; i++) mean[i] *= share;
     }
+}
+
+static void share_head(const void *ctx, int head, Arena scratch) {
+    const Centroids *o = ctx;
+    for (int c = 0; c < o->C; c++) sum_members(o, o->sum, o->rows->dr, head, c);
 }
 
 static void mean_backward_head(const void *ctx, int head, Arena scratch) {
@@ -110,8 +117,32 @@ static void mean_backward_head(const void *ctx, int head, Arena scratch) {
     }
 }
 
-void centroids_mean(const Centroids *o) { attn_each(o->call, o->s->shape.h, mean_head, NULL, o); }
+/* ---- a call ---- */
 
-void centroids_mean_backward(const Centroids *o) {
-    attn_each(o->call, o->s->shape.h, mean_backward_head, NULL, o);
+void centroids_open(Centroids *o, AttnRows *rows, AttendPack *pack, const AttnCall *c,
+                    bool backward) {
+    const AttnShape *shape = &o->s->shape;
+    const bool again = !backward || !shape->keep;
+    o->call = c, o->rows = rows;
+    if (again) attn_project(c, rows, c->X, c->N);
+    if (!backward) attn_each(c, shape->h, choose_head, NULL, o);
+    if (!backward && c->trace) tell(o, c->trace);
+    if (again) attn_turn(c, rows, shape, c->N);
+    attn_each(c, shape->h, mean_head, NULL, o);
+    attend_pack_queries(pack, o->mean, NULL, o->C);
+    attend_pack_keys(pack, rows->qkv[ATTN_K], rows->qkv[ATTN_V], NULL, c->N);
+}
+
+void centroids_share(const Centroids *o, AttendPack *pack) {
+    attn_output_backward(o->call, o->rows, o->call->dY, o->N);
+    attn_each(o->call, o->s->shape.h, share_head, NULL, o);
+    attend_pack_backward(pack, o->sum);
+}
+
+void centroids_close(const Centroids *o, const AttendPack *pack) {
+    const AttnCall *c = o->call;
+    attend_unpack(pack, o->dmean, o->rows->dqkv[ATTN_K], o->rows->dqkv[ATTN_V]);
+    attn_each(c, o->s->shape.h, mean_backward_head, NULL, o);
+    attn_turn_back(c, o->rows, &o->s->shape, o->N);
+    attn_project_backward(c, o->rows, c->dX, false, c->X, o->N);
 }

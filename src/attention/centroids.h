@@ -1,10 +1,11 @@
 /* What clustered and improved clustered attention share (Vyas, Katharopoulos, Fleuret 2020,
  * arXiv:2007.04825): each head's queries in C clusters, by K-means of their hashes (hamming.h), and
- * the clusters' means. No gradient passes through the choice. */
+ * the clusters' means, which attend to all keys. No gradient passes through the choice. */
 #ifndef ATTENTION_CENTROIDS_H
 #define ATTENTION_CENTROIDS_H
 
 #include "attention/layer.h"
+#include "ops/attend.h"
 
 /* Config; a mechanism's own begins with it. */
 typedef struct Clustered {
@@ -37,13 +38,14 @@ void centroids_groups(const void *self, int *rounds, bool *keys);
 typedef struct Centroids {
     const Clustered *s;
     const AttnCall *call;
-    const AttnRows *rows;
+    AttnRows *rows;
     int N, C;     /* C: no more than N */
     int *cluster; /* (h,N) saved: of each query */
     int *members; /* (h,C + 1) saved: where a cluster's queries begin in `order` */
     int *order;   /* (h,N) saved: queries by cluster, in ascending order in each */
     real *mean;   /* (C,d) of turned queries; 0 of an empty cluster */
     real *dmean;  /* (C,d) backward: 0, to be added to */
+    real *sum;    /* (C,d) backward: of a cluster's queries, the gradients of their rows of R */
 } Centroids;
 
 void centroids_layout(Centroids *o, const Clustered *s, AttnMemory *memory, int N, bool backward);
@@ -59,10 +61,13 @@ static inline const int *centroids_members(const Centroids *o, int head, int c) 
     return o->order + (size_t)head * (size_t)o->N + o->members[head * (o->C + 1) + c];
 }
 
-/* Clusters the queries, which are not turned yet, and tells the trace. */
-void centroids_choose(const Centroids *o);
-/* Means of queries that are turned by now, and from their gradients those of the queries. */
-void centroids_mean(const Centroids *o);
-void centroids_mean_backward(const Centroids *o);
+/* A call's start: Q, K and V, turned; queries are clustered as they were, which the trace is told;
+ * the pack has their means and all keys. */
+void centroids_open(Centroids *o, AttnRows *rows, AttendPack *pack, const AttnCall *c,
+                    bool backward);
+/* From dY to `sum`, which is the pack's gradient of its output. */
+void centroids_share(const Centroids *o, AttendPack *pack);
+/* From the pack's gradients, and those of Q, K and V that were added elsewhere, to dX. */
+void centroids_close(const Centroids *o, const AttendPack *pack);
 
 #endif

@@ -4,8 +4,6 @@
  * Time O(N C d), and N C word operations an assignment of K-means; memory O(N d).
  * Saved for backward: R [N,d], V^c [C,d], the log-sum-exp of each row [h,C], the clusters; Q, K and
  * V where kept. */
-#include <string.h>
-
 #include "attention/centroids.h"
 #include "attention/exact.h"
 #include "ops/vec.h"
@@ -16,7 +14,6 @@ typedef struct State {
     AttnRows rows;
     Centroids centroids;
     ExactPack pack; /* of centroids on keys; o is V^c */
-    real *dvalues;  /* (C,d) backward: the gradient of V^c */
 } State;
 
 static AttnMemory layout(State *o, const Clustered *s, AttnMemory m, int N, bool backward) {
@@ -25,7 +22,6 @@ static AttnMemory layout(State *o, const Clustered *s, AttnMemory m, int N, bool
     const int C = o->centroids.C;
     exact_layout(&o->pack, &s->shape, &m, C, N, backward, false);
     o->pack.p.o = arena_reals(&m.saved, attend_padded(C) * (size_t)s->shape.d);
-    if (backward) o->dvalues = arena_reals(&m.scratch, (size_t)C * (size_t)s->shape.d);
     return m;
 }
 
@@ -36,15 +32,8 @@ static AttnMemory needs(const void *self, int N, bool backward) {
 }
 
 static void open(State *o, const Clustered *s, const AttnCall *c, bool backward) {
-    real *const *qkv = o->rows.qkv;
     layout(o, s, c->memory, c->N, backward);
-    o->centroids.call = c, o->centroids.rows = &o->rows;
-    if (!backward || !s->shape.keep) attn_project(c, &o->rows, c->X, c->N);
-    if (!backward) centroids_choose(&o->centroids);
-    if (!backward || !s->shape.keep) attn_turn(c, &o->rows, &s->shape, c->N);
-    centroids_mean(&o->centroids);
-    attend_pack_queries(&o->pack.p, o->centroids.mean, NULL, o->centroids.C);
-    attend_pack_keys(&o->pack.p, qkv[ATTN_K], qkv[ATTN_V], NULL, c->N);
+    centroids_open(&o->centroids, &o->rows, &o->pack.p, c, backward);
 }
 
 /* A head's columns of R: to each member its cluster's values. */
@@ -58,19 +47,6 @@ static void spread_head(const void *ctx, int head, Arena scratch) {
                  o->pack.p.o + (size_t)cluster[n] * (size_t)d + head * e, e);
 }
 
-static void spread_backward_head(const void *ctx, int head, Arena scratch) {
-    const State *o = ctx;
-    const Centroids *x = &o->centroids;
-    const int d = x->s->shape.d, e = x->s->shape.e,
-              *cluster = x->cluster + (size_t)head * (size_t)x->N;
-    for (int c = 0; c < x->C; c++)
-        memset(o->dvalues + (size_t)c * (size_t)d + head * e, 0, (size_t)e * sizeof *o->dvalues);
-    for (int n = 0; n < x->N; n++) {
-        real *to = o->dvalues + (size_t)cluster[n] * (size_t)d + head * e;
-        vec_add(to, to, o->rows.dr + (size_t)n * (size_t)d + head * e, e);
-    }
-}
-
 static void forward(const void *self, const AttnCall *c) {
     State o = {0};
     open(&o, self, c, false);
@@ -82,14 +58,9 @@ static void forward(const void *self, const AttnCall *c) {
 static void backward(const void *self, const AttnCall *c) {
     State o = {0};
     open(&o, self, c, true);
-    attn_output_backward(c, &o.rows, c->dY, c->N);
-    attn_each(c, o.centroids.s->shape.h, spread_backward_head, NULL, &o);
-    attend_pack_backward(&o.pack.p, o.dvalues);
+    centroids_share(&o.centroids, &o.pack.p);
     exact_attend_backward(c, &o.pack);
-    attend_unpack(&o.pack.p, o.centroids.dmean, o.rows.dqkv[ATTN_K], o.rows.dqkv[ATTN_V]);
-    centroids_mean_backward(&o.centroids);
-    attn_turn_back(c, &o.rows, &o.centroids.s->shape, c->N);
-    attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
+    centroids_close(&o.centroids, &o.pack.p);
 }
 
 /* Hashes; scores, and values, of centroids. */

@@ -40,21 +40,19 @@ typedef struct State {
     int *top;         /* (h,C,k) */
     real *mass, *lse; /* (h,C) */
     real *member_lse; /* (h,N) in the clusters' order */
-    real *rest;       /* (C,d) backward: the gradient of the second sum */
 } State;
 
 static AttnMemory layout(State *o, const Improved *s, AttnMemory m, int N, bool backward) {
     const AttnShape *shape = &s->base.shape;
     attn_layout_rows(&o->rows, &attn_i_clustered, shape, &m, N, backward);
     centroids_layout(&o->centroids, &s->base, &m, N, backward);
-    const size_t h = (size_t)shape->h, d = (size_t)shape->d, C = (size_t)o->centroids.C;
+    const size_t h = (size_t)shape->h, C = (size_t)o->centroids.C;
     o->k = s->top_k < N ? s->top_k : N;
     attend_layout(&o->pack, &m.scratch, o->centroids.C, N, shape->d, shape->e, backward);
     o->top = arena_ints(&m.saved, h * C * (size_t)o->k);
     o->mass = arena_reals(&m.saved, h * C);
     o->lse = arena_reals(&m.saved, h * C);
     o->member_lse = arena_reals(&m.saved, h * (size_t)N);
-    if (backward) o->rest = arena_reals(&m.scratch, C * d);
     return m;
 }
 
@@ -213,16 +211,9 @@ static void tell(const State *o, AttnTrace *trace) {
 }
 
 static void open(State *o, const Improved *s, const AttnCall *c, bool backward) {
-    real *const *qkv = o->rows.qkv;
-    const AttnShape *shape = &s->base.shape;
     layout(o, s, c->memory, c->N, backward);
-    o->call = o->centroids.call = c, o->centroids.rows = &o->rows;
-    if (!backward || !shape->keep) attn_project(c, &o->rows, c->X, c->N);
-    if (!backward) centroids_choose(&o->centroids);
-    if (!backward || !shape->keep) attn_turn(c, &o->rows, shape, c->N);
-    centroids_mean(&o->centroids);
-    attend_pack_queries(&o->pack, o->centroids.mean, NULL, o->centroids.C);
-    attend_pack_keys(&o->pack, qkv[ATTN_K], qkv[ATTN_V], NULL, c->N);
+    o->call = c;
+    centroids_open(&o->centroids, &o->rows, &o->pack, c, backward);
 }
 
 static void forward(const void *self, const AttnCall *c) {
@@ -234,18 +225,6 @@ static void forward(const void *self, const AttnCall *c) {
 }
 
 /* ---- backward ---- */
-
-static void rest_backward_head(const void *ctx, int head, Arena scratch) {
-    const State *o = ctx;
-    const int d = o->pack.d, e = o->pack.e;
-    for (int c = 0; c < o->centroids.C; c++) {
-        const int *list = centroids_members(&o->centroids, head, c);
-        real *to = o->rest + (size_t)c * (size_t)d + head * e;
-        memset(to, 0, (size_t)e * sizeof *to);
-        for (int i = 0; i < centroids_size(&o->centroids, head, c); i++)
-            vec_add(to, to, o->rows.dr + (size_t)list[i] * (size_t)d + head * e, e);
-    }
-}
 
 /* Through the members' own attention; returns the gradient of m. */
 static real members_backward(const State *o, BlockJob *j, int head, int c) {
@@ -303,15 +282,9 @@ static void backward_head(const void *ctx, int head, Arena scratch) {
 static void backward(const void *self, const AttnCall *c) {
     State o = {0};
     open(&o, self, c, true);
-    const int h = o.pack.d / o.pack.e;
-    attn_output_backward(c, &o.rows, c->dY, c->N);
-    attn_each(c, h, rest_backward_head, NULL, &o);
-    attend_pack_backward(&o.pack, o.rest);
-    attn_each(c, h, backward_head, NULL, &o);
-    attend_unpack(&o.pack, o.centroids.dmean, o.rows.dqkv[ATTN_K], o.rows.dqkv[ATTN_V]);
-    centroids_mean_backward(&o.centroids);
-    attn_turn_back(c, &o.rows, &o.centroids.s->shape, c->N);
-    attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
+    centroids_share(&o.centroids, &o.pack);
+    attn_each(c, o.pack.d / o.pack.e, backward_head, NULL, &o);
+    centroids_close(&o.centroids, &o.pack);
 }
 
 /* Hashes; scores, and values, of centroids on keys and of queries on T. */
