@@ -296,7 +296,7 @@ static bool write_weights(const Model *m, const real *w, const char *path, Err *
 static bool read_weights(const Model *m, real *w, const char *path, Err *err) {
     StFile f;
     if (!st_open(&f, path, err)) return false;
-    bool ok = params_read(&m->params, w, &f, err);
+    const bool ok = st_check_crc(&f, err) && params_read(&m->params, w, &f, err);
     st_close(&f);
     return ok;
 }
