@@ -4,6 +4,7 @@
 #                                <!-- made by: COMMAND -->
 #                                <!-- end -->
 #                            becomes what COMMAND prints when it is run at the root
+#   results.sh PAGE.md...    rebuilds these
 #   results.sh keep DIR      keeps of the runs in DIR what reports read, in results/metrics/
 #   results.sh losses DIR N  of each run in DIR: mean training loss of the first N lines, and of the last N
 #   results.sh validations DIR  accuracies in validation of the runs in DIR, side by side
@@ -230,6 +231,7 @@ curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: ever
 
 case $#,${1-} in
     0,) for page in README.md docs/*.md results/*.md; do rebuild "$page"; done ;;
+    *,*.md) for page in "$@"; do rebuild "$page"; done ;;
     2,keep) keep "$2" ;;
     3,losses) losses "$2" "$3" ;;
     2,validations) validations "$2" ;;

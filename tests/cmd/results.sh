@@ -20,15 +20,15 @@ for file in README.md docs/*.md results/*.md; do
 done
 
 page a.md 'echo one; echo two'
-expect 0 'results/a.md: rebuilt' "a page" "${results[@]}"
+expect 0 'results/a.md: rebuilt' "a page" "${results[@]}" results/a.md
 made='before\n<!-- made by: echo one; echo two -->\none\ntwo\n<!-- end -->\nafter\n'
 check "holds what the command printed" same a.md "$made"
-check "the same again changes nothing" test -z "$("${results[@]}")"
+check "the same again changes nothing" test -z "$("${results[@]}" README.md results/a.md)"
 page a.md 'echo half; false'
-check "a command that fails is told" fails "${results[@]}"
+check "a command that fails is told" fails "${results[@]}" results/a.md
 check "leaves the page as it was" same a.md 'before\n<!-- made by: echo half; false -->\nold\n<!-- end -->\nafter\n'
 page a.md 'echo one' ''
-expect 1 'a.md: a table without <!-- end -->' "a table without an end" "${results[@]}"
+expect 1 'a.md: a table without <!-- end -->' "a table without an end" "${results[@]}" results/a.md
 rm "$root/results/a.md"
 
 mkdir -p "$root/runs/sweep/clusters=4,seed=1" "$root/runs/sweep/empty"
