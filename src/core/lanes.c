@@ -17,6 +17,7 @@
 
 #include "core/env.h"
 #include "core/log.h"
+#include "core/machine.h"
 #include "core/ranks.h"
 #include "core/stack.h"
 
@@ -37,52 +38,12 @@ static Offer *offers; /* (team) */
 static LanesMeter *meter;
 void lanes_measure(LanesMeter *m) { meter = m; }
 
-static int read_int(const char *path) {
-    int v = -1;
-    FILE *f = fopen(path, "r");
-    if (!f) return -1;
-    if (fscanf(f, "%d", &v) != 1) v = -1;
-    fclose(f);
-    return v;
-}
-
-#define TOPOLOGY "/sys/devices/system/cpu/cpu%d/topology/"
-
-/* Physical cores of the affinity mask: a second hardware thread of a core brings nothing to a
- * FMA-bound loop. */
-static int physical_cores(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set)) return 1;
-    int seen[CPU_SETSIZE], n = 0;
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &set)) continue;
-        char path[128];
-        snprintf(path, sizeof path, TOPOLOGY "core_id", cpu);
-        int core = read_int(path);
-        snprintf(path, sizeof path, TOPOLOGY "physical_package_id", cpu);
-        int id = core < 0 ? -1 - cpu : core + 65536 * read_int(path), known = 0;
-        for (int i = 0; i < n; i++) known |= seen[i] == id;
-        if (!known) seen[n++] = id;
-    }
-    return n > 0 ? n : 1;
-}
-
-static int cgroup_quota(void) {
-    double quota, period;
-    int cores = 0;
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "r");
-    if (!f) return 0;
-    if (fscanf(f, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0)
-        cores = quota < period ? 1 : (int)(quota / period);
-    fclose(f);
-    return cores;
-}
-
 static int default_threads(void) {
     const int asked = env_positive("OMP_NUM_THREADS"), most = omp_get_thread_limit();
     if (asked) return asked < most ? asked : most;
-    int n = physical_cores();
-    const int limits[] = {cgroup_quota(), env_positive("SLURM_CPUS_PER_TASK"), most};
+    int n = machine_cores();
+    const int limits[] = {machine_quota("/sys/fs/cgroup", "/proc/self/cgroup"),
+                          env_positive("SLURM_CPUS_PER_TASK"), most};
     for (int i = 0; i < 3; i++)
         if (limits[i] && limits[i] < n) n = limits[i];
     return n;

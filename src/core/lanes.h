@@ -11,7 +11,8 @@
 #include "core/mem.h"
 
 /* Sets the number of threads; 0: OMP_NUM_THREADS, else the physical cores that this process may use
- * (affinity, a container's quota, SLURM_CPUS_PER_TASK). Returns the number chosen. For main, once.
+ * (affinity, a control group's quota, SLURM_CPUS_PER_TASK). Returns the number chosen. For main,
+ * once.
  */
 int lanes_open(int threads);
 int lanes_threads(void);

@@ -1,0 +1,56 @@
+#include "core/machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "scratch.h"
+
+static const char *write_text(const char *name, const char *text) {
+    return scratch_write(name, text, strlen(text));
+}
+
+static int quota(const char *groups) {
+    char mount[1024], list[1024];
+    snprintf(mount, sizeof mount, "%s", scratch("mount"));
+    snprintf(list, sizeof list, "%s", write_text("groups", groups));
+    return machine_quota(mount, list);
+}
+
+/* A job's step, without a namespace of its own, is told of by its parents too. */
+static void quotas(void **state) {
+    (void)state;
+    scratch_mkdir("mount");
+    scratch_mkdir("mount/job");
+    scratch_mkdir("mount/job/step");
+    assert_int_equal(quota("0::/job/step\n"), 0);
+    write_text("mount/job/cpu.max", "350000 100000\n");
+    assert_int_equal(quota("3:cpuset:/\n0::/job/step\n"), 3);
+    write_text("mount/job/step/cpu.max", "max 100000\n");
+    assert_int_equal(quota("0::/job/step\n"), 3);
+    write_text("mount/job/step/cpu.max", "20000 100000\n");
+    assert_int_equal(quota("0::/job/step\n"), 1);
+    assert_int_equal(quota("0::/job\n"), 3);
+    assert_int_equal(quota("0::/\n"), 0);
+    write_text("mount/cpu.max", "200000 100000\n"); /* a container's own */
+    assert_int_equal(quota("0::/\n"), 2);
+    assert_int_equal(quota("0::/job\n"), 2);
+    assert_int_equal(quota("0::/gone\n"), 2);
+    assert_int_equal(quota(""), 2);
+    assert_int_equal(machine_quota(scratch("none"), scratch("none")), 0);
+}
+
+static void physical(void **state) {
+    (void)state;
+    assert_true(machine_cores() > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(quotas), cmocka_unit_test(physical)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
