@@ -52,5 +52,5 @@ static void physical(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(quotas), cmocka_unit_test(physical)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
