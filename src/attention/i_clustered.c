@@ -9,7 +9,6 @@
  * [h,C,top_k], m and the log-sum-exp of A^c [h,C], of each member's row on T [h,N]; Q, K and V
  * where kept. */
 #include <math.h>
-#include <string.h>
 
 #include "attention/centroids.h"
 #include "attention/cluster.h"

@@ -44,7 +44,8 @@ static const Program program = {
     "values with commas are JSON: '[1,2]', '{\"type\":\"full\",\"a\":1}', '\"a,b\"'. All "
     "combinations are checked first.\n\n"
     "Stopped at any moment, by whatever, the same command goes on where it was; runs that are done "
-    "are not repeated. One that fails is told, tried again by the next call, and holds up no "
+    "are not repeated. SIGUSR2 makes the run at hand save and go on. One that fails is told, tried "
+    "again by the next call, and holds up no "
     "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
     "DIR, of the same base config. Under mpirun each of n processes makes every n-th run, and "
     "tells of those that failed with status 0, since mpirun ends all at the first other one.\n",

@@ -81,9 +81,9 @@ static const Program program = {
     "checkpoint of the same config, the run goes on from there, with the data that it was "
     "made with. SIGINT (Ctrl-C), SIGTERM, SIGHUP "
     "and SIGUSR1 save and stop, with exit status 75; the same command goes on, with the same bits "
-    "as if it had not been stopped. SIGUSR2 saves and goes on. Before the first update, while data "
-    "are made for example, they "
-    "end it at once (143 for SIGTERM), and the same command starts again.\n",
+    "as if it had not been stopped. Before the first update, while data are made for "
+    "example, they end it at once (143 for SIGTERM), and the same command starts again. SIGUSR2 "
+    "saves and goes on; before the first update, as soon as that is made.\n",
     options,
     "In the progress line: updates done / total, ep epochs, loss (in masked training bits a "
     "token) and acc accuracy of training "
@@ -131,10 +131,14 @@ static bool may_run_in(const char *dir, bool fast, Err *err) {
 static void tell_overrides(char *const *overrides, int n) {
     char *text;
     size_t size;
+    if (n == 0) return;
     FILE *f = text_stream(&text, &size);
-    for (int i = 0; i < n; i++) fprintf(f, "%s%s", i ? " " : "", overrides[i]);
+    for (int i = 0; i < n; i++) {
+        fputs(i ? " " : "", f);
+        option_print_word(f, overrides[i]);
+    }
     fclose(f);
-    if (n > 0) log_info("changed  %s", text);
+    log_info("changed  %s", text);
     mem_free(text);
 }
 

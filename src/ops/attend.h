@@ -93,7 +93,9 @@ void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv);
 
 /* A job may have any run of queries that begins at a multiple of this. Another run gives the same
  * bits, unless blocks of the band reach over its border: products then have other shapes. */
-enum { ATTEND_ROWS = 64, ATTEND_TILE = 32 /* rows of products at a time, or half of them */ };
+enum { ATTEND_ROWS = 64 };
+/* Rows of products at a time; of more than 4096 keys half as many. */
+enum { ATTEND_TILE = 32 };
 
 /* One head, queries r0 to r0 + n - 1, r0 a multiple of ATTEND_ROWS: writes their columns of o, and
  * lse[r0..], the log-sum-exp of each row (no key: 0; Laplace: untouched). */

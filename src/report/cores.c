@@ -120,13 +120,12 @@ static void print_data(FILE *f, const Cores *s) {
 
 void cores_plot(Plot *p, PlotSize size, const Cores *s) {
     Legend legend = {0};
-    int line = -1;
+    int names = -1, line = -1;
     double most = 100;
     for (int i = 0; i < s->n; i++) {
         most = fmax(most, 100 * s->row[i].value[CORES_EFFICIENCY]);
-        if (starts_line(s, i, &line)) legend_add(&legend, s->row[i].line);
+        if (starts_line(s, i, &names)) legend_add(&legend, s->row[i].line);
     }
-    line = -1;
     plot_panels(p, size, 1, &legend);
     print_data(p->f, s);
     fprintf(p->f,

@@ -6,7 +6,7 @@
 #include "io/text.h"
 
 /* Pixels; the margin is what stands left of the plot, where the legend begins. */
-enum { MOST = 16, ROW = 22, SAMPLE = 80, LETTER = 8, MARGIN = 90 };
+enum { MOST = 17, ROW = 22, SAMPLE = 80, LETTER = 8, MARGIN = 90 };
 
 void legend_add(Legend *l, const char *name) {
     const int letters = text_width(name);
@@ -25,8 +25,9 @@ LegendFit legend_fit(const Legend *l, double width, double height) {
     double scale = fmin(1, room / (LETTER * l->longest + 1));
     if (l->names == 0 || l->names > MOST) return (LegendFit){0};
     LegendFit fit = set(l, width, scale);
-    while (scale >= least && fit.height > height / 2) fit = set(l, width, scale -= 0.05);
-    return scale < least ? (LegendFit){0} : fit;
+    while (scale > least && fit.height > height / 2)
+        fit = set(l, width, scale = fmax(least, scale - 0.05));
+    return scale < least || fit.height > height / 2 ? (LegendFit){0} : fit;
 }
 
 /* gnuplot takes the margin for room: it is told how many columns there are. */
@@ -34,9 +35,8 @@ void legend_print(FILE *f, const Legend *l, const LegendFit *fit) {
     if (fit->columns == 0) {
         fputs("unset key\n", f);
         if (l->names > 0)
-            log_warn("%d lines: the plot has no room for their legend; fewer, or a larger plot, "
-                     "would have one",
-                     l->names);
+            log_warn("%d lines: the plot has no room for their legend; fewer%s would have one",
+                     l->names, l->names > MOST ? "" : ", or a larger plot,");
         return;
     }
     fprintf(f, "set key above left Left reverse samplen 3.5 maxcols %d\n", fit->columns);

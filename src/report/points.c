@@ -219,7 +219,7 @@ static void print_log_tics(FILE *f, char axis, double least, double most) {
     if (n < 2) n = log_tics(tic, 256, "123456789", least, most);
     if (n < 2) tic[0] = least, tic[1] = most, n = 2;
     fprintf(f, "set %ctics (", axis);
-    for (int i = 0; i < n; i++) fprintf(f, "%s%.3g", i ? ", " : "", tic[i]);
+    for (int i = 0; i < n; i++) fprintf(f, "%s'%.3g' %.10g", i ? ", " : "", tic[i], tic[i]);
     fputs(")\n", f);
 }
 
@@ -233,7 +233,7 @@ static void print_log_axis(FILE *f, char axis, const Points *s, int value) {
     }
     if (most <= 0) return;
     least /= 1.3, most *= 1.3;
-    fprintf(f, "set logscale %c\nset %crange [%g:%g]\n", axis, axis, least, most);
+    fprintf(f, "set logscale %c\nset %crange [%.10g:%.10g]\n", axis, axis, least, most);
     print_log_tics(f, axis, least, most);
 }
 

@@ -151,8 +151,9 @@ static int first_spared(const Sheet *s) {
     for (int c = 0; c < s->t->n; c++) {
         const int spare = s->t->columns[c].spare;
         if (s->hidden[c] || !spare) continue;
-        const int before = first < 0 ? SPARE_MOST + 1 : s->t->columns[first].spare;
-        if (spare < before || (spare == before && s->width[c] > s->width[first])) first = c;
+        const int before = first < 0 ? 0 : s->t->columns[first].spare;
+        if (first < 0 || spare < before || (spare == before && s->width[c] > s->width[first]))
+            first = c;
     }
     return first;
 }

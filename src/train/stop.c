@@ -17,7 +17,8 @@ typedef struct Asked {
     volatile sig_atomic_t listening; /* the child has called stop_on_signals */
     volatile sig_atomic_t save;
 } Asked;
-static Asked alone, *asked = &alone;
+static Asked alone;
+static Asked *_Atomic asked = &alone;
 
 static const struct {
     int number;
@@ -52,10 +53,12 @@ static void handle(int number, void (*handler)(int)) {
 
 void stop_on_save_signal(void) { handle(SIGUSR2, on_save_signal); }
 
+bool stop_save_asked(void) { return asked->save; }
+
 bool stop_take_save(void) {
-    const bool save = asked->save;
-    asked->save = 0;
-    return save;
+    if (!asked->save) return false;
+    asked->save = 0; /* one that comes from here on is answered by the save that follows */
+    return true;
 }
 
 void stop_ignore_write_signals(void) {
@@ -78,10 +81,12 @@ void stop_on_signals(void) {
 }
 
 void stop_share(void) {
-    void *p = mmap(NULL, sizeof *asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) mem_missing(1, sizeof *asked);
-    asked = p;
-    *asked = alone;
+    void *p = mmap(NULL, sizeof alone, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) mem_missing(1, sizeof alone);
+    Asked *shared = p;
+    *shared = alone;
+    asked = shared;
+    if (alone.save) shared->save = 1;
 }
 
 void stop_in_child(void) {
@@ -93,7 +98,7 @@ void stop_in_child(void) {
     caught = 0;
 }
 
-void stop_no_child(void) { asked->listening = 0; }
+void stop_no_child(void) { asked->listening = asked->save = 0; }
 bool stop_child_listens(void) { return asked->listening; }
 
 const char *stop_asked(void) {

@@ -16,7 +16,8 @@ void stop_ignore_signals(void);
 
 /* From here on, SIGUSR2 is for stop_take_save; also in processes that are forked from here on. */
 void stop_on_save_signal(void);
-/* Whether it has come since the last call. */
+/* Whether it has come; since it was last taken. */
+bool stop_save_asked(void);
 bool stop_take_save(void);
 
 /* From here on, signals set the flag. Those that were ignored when the program started (nohup, a
@@ -29,7 +30,8 @@ void stop_share(void);
 /* In such a process, before anything else: signals have their usual effect again, until it calls
  * stop_on_signals. */
 void stop_in_child(void);
-/* Whether the process forked last looks at the flag by now. Before the fork, stop_no_child. */
+/* Whether the process forked last looks at the flag by now. Before the fork, stop_no_child, which
+ * also forgets a save that the process before was asked for. */
 bool stop_child_listens(void);
 void stop_no_child(void);
 

@@ -129,6 +129,15 @@ static bool update(Trainer *t, Err *err) {
 
 /* ---- validation ---- */
 
+/* Answers a signal that asks for it, too. */
+static bool save(Trainer *t, Err *err) {
+    const bool asked = stop_take_save();
+    if (!keep_last(&t->keep, err)) return false;
+    if (asked && t->keep.saved)
+        log_info("SIGUSR2: update %lld is saved in %s", (long long)t->state.update, t->dir.dir);
+    return true;
+}
+
 static bool validation_due(const Trainer *t) {
     const State *s = &t->state;
     return s->evaluated < s->update && (s->update % t->every == 0 || s->update == t->horizon);
@@ -165,7 +174,7 @@ static bool validate(Trainer *t, Err *err) {
              loss_text(loss, sizeof loss, score.loss, t->c->train.objective),
              best ? ": the best so far" : "");
     keep_validated(&t->keep);
-    if (!keep_last(&t->keep, err)) return false;
+    if (!save(t, err)) return false;
     keep_for_rollback(&t->keep);
     meter_peak(&t->meter);
     return true;
@@ -203,53 +212,48 @@ static void tell_end(const Trainer *t) {
              (long long)t->state.update);
 }
 
-/* The run ends here, as if this were its last update. */
+/* As if this were the run's last update. */
+static void end_here(Trainer *t) { t->end = t->horizon = t->state.update; }
+
 static void give_up(Trainer *t) {
     Score best;
     const int64_t at = keep_best_so_far(&t->keep, &best);
-    t->end = t->horizon = t->state.update;
+    end_here(t);
     meter_patience(&t->meter, &t->state);
     log_info("train.patience is out: none of %lld validations is better than that of update %lld",
              (long long)t->state.stale, (long long)at);
-}
-
-/* In between validations, which save too. */
-static bool save_if_due(Trainer *t, Err *err) {
-    const bool asked = stop_take_save();
-    if (!asked && clock_seconds() < t->keep.next) return true;
-    if (!keep_last(&t->keep, err)) return false;
-    if (asked && t->keep.saved)
-        log_info("SIGUSR2: update %lld is saved in %s", (long long)t->state.update, t->dir.dir);
-    return true;
 }
 
 /* Validates where that is due, also when going on from a validation that was interrupted. When the
  * time is up, the update at hand is the last. */
 static bool loop(Trainer *t, Err *err) {
     for (;;) {
-        if (meter_time_is_up(&t->meter)) t->end = t->horizon = t->state.update;
+        if (meter_time_is_up(&t->meter)) end_here(t);
         if (validation_due(t) && !validate(t, err)) return false;
         if (patience_is_out(t->c, &t->state) && t->state.update < t->horizon) give_up(t);
         if (t->state.update >= t->end) break;
         if (!update(t, err)) return false;
-        if (!validation_due(t) && !save_if_due(t, err)) return false;
+        const bool due = stop_save_asked() || clock_seconds() >= t->keep.next;
+        if (due && !validation_due(t) && !save(t, err)) return false;
     }
     return true;
 }
 
 /* A finished run that is not to be tested again stays what it is. */
 static bool has_work(const Trainer *t) {
-    const bool more = t->state.update < t->end && !meter_time_is_up(&t->meter) &&
-                      !patience_is_out(t->c, &t->state);
+    const bool more = t->state.update < t->end && !patience_is_out(t->c, &t->state);
     return more || validation_due(t) || !t->r->no_test;
 }
 
 static bool work(Trainer *t, TrainEnd *end, Err *err) {
     keep_begin(&t->keep);
     stop_on_signals();
-    if (t->begun && has_work(t)) meter_mark(&t->meter, "resume", t->state.update);
+    if (meter_time_is_up(&t->meter)) end_here(t);
+    const bool more = has_work(t);
+    if (more && t->begun) meter_mark(&t->meter, "resume", t->state.update);
     meter_changes(&t->meter, t->state.update, &t->was, &t->state.identity);
-    if (!loop(t, err)) return false;
+    if (more && !loop(t, err)) return false;
+    if (patience_is_out(t->c, &t->state)) end_here(t);
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     Err lost; /* of a figure that shares are held against: not the run's */
     rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), &lost);

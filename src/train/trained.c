@@ -151,7 +151,8 @@ static bool is_text(const Trained *t, const char *path, const char *text) {
 /* What decides which tokens masked training hides. */
 static bool same_masks(const Trained *t) {
     static const char *const keys[] = {"train.seed", "train.mask"};
-    for (int i = 0; i < 2 && trained_guesses(t); i++)
+    if (!trained_guesses(t)) return true;
+    for (int i = 0; i < 2; i++)
         if (!cJSON_Compare(json_at(t->from.run.config, keys[i]),
                            json_at(t->config.resolved, keys[i]), true))
             return false;

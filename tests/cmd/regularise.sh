@@ -11,8 +11,10 @@ cat >"$tmp/tiny.json" <<END
 END
 train=("$bin/cast_train" "$tmp/tiny.json" --threads 1)
 
+# A run without any is an error, whatever they are held against.
+exec 3>&1
 values() { # values RUN KIND KEY
-    sed -nE "s/.*\"kind\": \"$2\".*\"$3\": ([^,}]*).*/\1/p" "$1/metrics.jsonl" | grep . || echo "$RANDOM: none in $1"
+    sed -nE "s/.*\"kind\": \"$2\".*\"$3\": ([^,}]*).*/\1/p" "$1/metrics.jsonl" | grep . || echo "not ok - $1 has $2 lines with $3" >&3
 }
 
 # ---- smoothed labels ----

@@ -226,7 +226,10 @@ check "and full attention's accuracy is found" grep -q '^lsh,,,0,50,-25' "$tmp/o
 check "errors of nothing are drawn" with "$tmp/points" --what points --plot "$tmp/none.svg"
 printf '{"mechanism": "full", "seconds": 0.00%s, "error": 0.3}\n' 3 34 >"$tmp/points"
 check "an axis from 2.3 to 4.4" with "$tmp/points" --what points --plot "$tmp/points.svg" --keep
-check "has numbers" grep -qx 'set xtics (3, 4)' "$tmp/points.svg.gnuplot"
+check "has numbers" grep -qx "set xtics ('3' 3, '4' 4)" "$tmp/points.svg.gnuplot"
+echo '{"mechanism": "full", "seconds": 0.00133, "error": 0.3}' >"$tmp/points"
+check "an axis from 1.02 to 1.73" with "$tmp/points" --what points --plot "$tmp/points.svg" --keep
+check "has them at its ends" grep -qxE "set xtics \('1.02' 1.0230[0-9]*, '1.73' 1.729\)" "$tmp/points.svg.gnuplot"
 
 # ---- lengths ----
 

@@ -86,6 +86,17 @@ wait $pid
 [ $? -eq 75 ] && grep -q 'SIGINT: stopped after update [0-9]* of 600, which is saved' "$tmp/out"
 result $? "Ctrl-C saves" "$tmp/out"
 
+# A signal that the sweep alone gets is for the run at hand.
+"${sweep[@]}" train.steps=100000000 train.save_minutes=10 train.eval_every=100000000 --out "$tmp/saves" >"$tmp/out" 2>&1 &
+pid=$!
+until_lines "$tmp/saves" 20 $pid
+kill -USR2 $pid
+for ((i = 0; i < 500; i++)); do grep -q 'SIGUSR2: update [0-9]* is saved in' "$tmp/out" && break; sleep 0.02; done
+kill -TERM $pid
+wait $pid
+[ $? -eq 75 ] && [ $i -lt 500 ]
+result $? "SIGUSR2 to a sweep: its run saves and goes on" "$tmp/out"
+
 # Who kills the sweep means its run too, which would go on for hours.
 "${sweep[@]}" train.steps=100000000 --out "$tmp/orphan" >"$tmp/out" 2>&1 &
 pid=$!

@@ -34,15 +34,19 @@ static void test_a_long_name_is_set_smaller(void **state) {
 
 static void test_no_more_than_half_of_the_height(void **state) {
     (void)state;
-    const LegendFit f = fit(16, 60, 700, 440);
+    LegendFit f = fit(16, 60, 700, 440);
     assert_int_equal(f.columns, 1);
     assert_true(f.scale > 0.5 && f.scale < 0.63 && f.height <= 220);
+    f = fit(16, 60, 700, 2 * 16 * 11); /* half, and no less */
+    assert_true(f.scale == 0.5 && f.columns == 1);
+    assert_int_equal(fit(16, 60, 700, 2 * 16 * 11 - 1).columns, 0);
 }
 
 static void test_left_out(void **state) {
     (void)state;
     assert_int_equal(fit(0, 0, 800, 440).columns, 0);
-    assert_int_equal(fit(17, 5, 800, 440).columns, 0);
+    assert_int_equal(fit(18, 5, 800, 440).columns, 0);
+    assert_int_equal(fit(17, 5, 800, 440).columns, 5);
     assert_int_equal(fit(2, 120, 400, 440).columns, 0);
     assert_int_equal(fit(10, 20, 300, 100).columns, 0);
 }
