@@ -16,14 +16,14 @@ static bool read_best(Keeper *k, int64_t *update, Err *err) {
     return ok;
 }
 
-static bool write(Final *f, const FinalTest *test) {
+static bool write_line(Final *f, const FinalTest *test) {
     return meter_test(f->meter, test->which, test->update, &test->score,
                       f->loader->examples[SPLIT_TEST]);
 }
 
 static void tell(Final *f, const FinalTest *test) {
     char head[96], loss[64];
-    if (!write(f, test)) f->lost = true;
+    if (!write_line(f, test)) f->lost = true;
     f->test[f->n++] = *test;
     snprintf(head, sizeof head, "test accuracy of %s (update %lld): %.2f %%", test->which,
              (long long)test->update, 100 * test->score.accuracy);
@@ -61,7 +61,7 @@ bool final_make(Final *f, Err *err) {
 /* All of them, in their order: a test of the last outdoes one of the best that stands above it. */
 bool final_write_lost(Final *f, Err *err) {
     bool ok = true;
-    for (int i = 0; f->lost && i < f->n; i++) ok = write(f, &f->test[i]) && ok;
+    for (int i = 0; f->lost && i < f->n; i++) ok = write_line(f, &f->test[i]) && ok;
     return ok || err_set(err, EX_IOERR, "%s: the results of the test are NOT in it",
                          f->keep->dir->metrics);
 }

@@ -51,7 +51,7 @@ static bool interrupted(Trainer *t, Err *err) {
 
 /* ---- numbers that are not finite ---- */
 
-/* The run ends, with the state at hand saved. */
+/* The run ends, with the state at hand saved; `or_else`: what else may help here. */
 static bool end_at(Trainer *t, const char *what, const char *or_else, Err *err) {
     const char *rollback = t->c->train.nan == GUARD_ROLLBACK ? "" : " or train.nan=rollback";
     const double times = t->state.guard.rollbacks;

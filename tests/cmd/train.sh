@@ -232,7 +232,7 @@ done
 endless=("${long[@]}" train.steps=1000000 train.eval_every=1000000 train.save_minutes=10)
 start "$tmp/run-USR2" 40 "${endless[@]}"
 kill -USR2 $pid
-until grep -q 'SIGUSR2: update' "$tmp/out" || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+for ((i = 0; i < 1000; i++)); do grep -q 'SIGUSR2: update' "$tmp/out" && break; sleep 0.01; done
 saved=$(sed -nE 's/^SIGUSR2: update ([0-9]+) is saved.*/\1/p' "$tmp/out")
 until [ "$(grep '"train"' "$tmp/run-USR2/metrics.jsonl" | tail -n 1 | grep -oE '"step": [0-9]+' | cut -c9-)" -gt "${saved:-0}" ]; do
     kill -0 $pid 2>/dev/null || break
