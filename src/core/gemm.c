@@ -27,6 +27,7 @@
 
 #include "core/err.h"
 #include "core/log.h"
+#include "core/narrow.h"
 
 #ifdef REAL_DOUBLE
 #define CBLAS_GEMM cblas_dgemm
@@ -248,7 +249,9 @@ static bool xsmm_nn(real *C, int ldc, const real *A, int lda, const real *B, int
 
 void gemm_nn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N, int K,
              bool add) {
-    if (!xsmm_nn(C, ldc, A, lda, B, ldb, M, N, K, add))
+    if (narrow_takes(N))
+        narrow_nn(C, ldc, A, lda, B, ldb, M, N, K, add);
+    else if (!xsmm_nn(C, ldc, A, lda, B, ldb, M, N, K, add))
         blas(CblasNoTrans, CblasNoTrans, C, ldc, A, lda, B, ldb, M, N, K, add);
 }
 
@@ -259,6 +262,8 @@ void gemm_nt(real *C, int ldc, const real *A, int lda, const real *B, int ldb, i
 
 void gemm_tn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N, int K,
              bool add) {
-    if (!xsmm_tn(C, ldc, A, lda, B, ldb, M, N, K, add))
+    if (narrow_takes(N))
+        narrow_tn(C, ldc, A, lda, B, ldb, M, N, K, add);
+    else if (!xsmm_tn(C, ldc, A, lda, B, ldb, M, N, K, add))
         blas(CblasTrans, CblasNoTrans, C, ldc, A, lda, B, ldb, M, N, K, add);
 }

@@ -118,6 +118,15 @@ static void block_borders(void **state) {
     }
 }
 
+/* As few as a vector of AVX2 has, or two, which have kernels of their own there. */
+static void few_columns(void **state) {
+    (void)state;
+    Draws d = draws_open("gemm", 3);
+    for (int N = 4; N <= 16; N *= 2)
+        for (int M = 1; M <= 33; M++)
+            for (int f = 0; f < 3; f++) check((Form)f, &d, M, N, draw_size(&d, 40), M % 2);
+}
+
 static void describes_itself(void **state) {
     (void)state;
     const char *kernels = gemm_kernels(), *all = gemm_describe();
@@ -242,6 +251,7 @@ int main(void) {
         cmocka_unit_test(kernels_are_remembered), /* before others fill their table */
         cmocka_unit_test(random_shapes),
         cmocka_unit_test(block_borders),
+        cmocka_unit_test(few_columns),
         cmocka_unit_test(describes_itself),
         cmocka_unit_test(full_address_space),
     };
