@@ -183,19 +183,19 @@ static inline real vec_dot(const real *x, const real *y, int n) {
 }
 
 /* exp(x) = 2^n exp(f), n = round(x / ln 2), |f| <= ln 2 / 2, exp(f) by a polynomial.
- * Adding and taking away VEC_MAGIC = 1.5 * 2^(mantissa bits) rounds to a whole number, which stands
- * in the low bits of the sum. Exact to 2 ULP from VEC_EXP_LOWEST to VEC_EXP_HIGHEST. Below it stays
- * what it is there; above it is at least that; NaN passes. */
+ * Adding and taking away VEC_MAGIC = 1.5 * 2^(mantissa bits) + bias rounds to a whole number; in
+ * the low bits of the sum it stands as an exponent does. Exact to 2 ULP from VEC_EXP_LOWEST to
+ * VEC_EXP_HIGHEST. Below it stays what it is there; above it is at least that; NaN passes. */
 #ifdef REAL_DOUBLE
-enum { VEC_MANTISSA = 52, VEC_BIAS = 1023 };
-#define VEC_MAGIC 6755399441055744.0
+enum { VEC_MANTISSA = 52 };
+#define VEC_MAGIC (6755399441055744.0 + 1023)
 #define VEC_EXP_LOWEST (-708.0)
 #define VEC_EXP_HIGHEST 709.0
 #define VEC_LN2_HI 6.93145751953125e-1
 #define VEC_LN2_LO 1.42860682030941723212e-6
 #else
-enum { VEC_MANTISSA = 23, VEC_BIAS = 127 };
-#define VEC_MAGIC 12582912.0f
+enum { VEC_MANTISSA = 23 };
+#define VEC_MAGIC (12582912.0f + 127)
 #define VEC_EXP_LOWEST (-87.0f)
 #define VEC_EXP_HIGHEST 88.0f
 #define VEC_LN2_HI 0.693359375f
@@ -225,14 +225,14 @@ static inline Vec vec_exp_reduced(Vec f) {
     return p * f + REAL(1.0);
 }
 
-/* x 2^n, n whole: in one instruction, or by a number whose exponent is n. */
-static inline Vec vec_scale(Vec x, Vec n) {
+/* x 2^n, n whole, sum = n + VEC_MAGIC: in one instruction, or by a number of exponent n. */
+static inline Vec vec_scale(Vec x, Vec n, Vec sum) {
 #if defined(__AVX512F__) && defined(REAL_DOUBLE)
     return (Vec)_mm512_scalef_pd((__m512d)x, (__m512d)n);
 #elif defined(__AVX512F__)
     return (Vec)_mm512_scalef_ps((__m512)x, (__m512)n);
 #else
-    return x * (Vec)(((VecBits)(n + VEC_MAGIC) + VEC_BIAS) << VEC_MANTISSA);
+    return x * (Vec)((VecBits)sum << VEC_MANTISSA);
 #endif
 }
 
@@ -241,9 +241,9 @@ static inline Vec vec_exp(Vec x) {
 #if !defined(__AVX512F__) /* which scales beyond, to infinity */
     x = vec_min(vec_all(VEC_EXP_HIGHEST), x);
 #endif
-    const Vec n = (x * VEC_LOG2_E + VEC_MAGIC) - VEC_MAGIC;
+    const Vec sum = x * VEC_LOG2_E + VEC_MAGIC, n = sum - VEC_MAGIC;
     const Vec f = (x - n * VEC_LN2_HI) - n * VEC_LN2_LO;
-    return vec_scale(vec_exp_reduced(f), n);
+    return vec_scale(vec_exp_reduced(f), n, sum);
 }
 
 /* The error function; in float z P(z^2) / Q(z^2), a rational fit to 2e-8 that rounding makes 4e-7.
