@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2034,SC2154
 # What reproduce.sh compares attentions by. Budgets are in updates and examples, of which `share` is done; what is done
 # stays, in $dir, so that the same command goes on.
 
@@ -17,7 +17,7 @@ row() { # row FILE COMMAND...
 
 # Of CONFIG so many updates, and no test.
 train() { # train RUN CONFIG UPDATES KEY=VALUE...
-    ./cast_train "$2" train.steps=$(($3 + 1)) --stop-at "$3" "${@:4}" --out "$1"
+    heed ./cast_train "$2" train.steps=$(($3 + 1)) --stop-at "$3" "${@:4}" --out "$1"
 }
 
 # Attentions and their keys, a line each: those that can take full attention's place, by rising budget.
@@ -50,7 +50,7 @@ report() { # report NAME
     while read -r -a words; do
         cat "$dir/$1-$(IFS=-; echo "${words[*]}").json"
     done >"$dir/$1.jsonl"
-    ./cast_report "$dir/$1.jsonl" --what points --plot "$dir/$1.svg" --format md
+    ./cast_report "$dir/$1.jsonl" --what points --plot "$dir/$1.svg" --format md || failed=1
 }
 
 # Full attention on Text and on Image, an hour each on two cores.
@@ -75,8 +75,9 @@ approximation() {
     each random of_random <<<"$all"
     report random <<<"$all"
     for task in text image; do
-        attentions | each $task of_run "runs/swap$suffix/full-$task"
-        attentions | report $task
+        all=$(attentions)
+        each $task of_run "runs/swap$suffix/full-$task" <<<"$all"
+        report $task <<<"$all"
     done
 }
 

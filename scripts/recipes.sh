@@ -2,6 +2,23 @@
 # Recipes, and the runs that they were chosen from. Budgets are in updates; what is done stays, in $dir, so
 # that the same command goes on.
 
+# Trained to its end, tested or not.
+whole() { # whole RUN
+    local steps
+    steps=$(sed -n 's/^ *"steps": *\([0-9]*\).*/\1/p' "$1/config.json" 2>/dev/null)
+    [[ $steps ]] && grep -q "^{\"kind\": \"save\", \"step\": $steps," "$1/metrics.jsonl"
+}
+
+# Whether the weights that keys begin with are those of a whole run.
+begins_whole() { # begins_whole RUN KEY=VALUE...
+    local key
+    for key in "${@:2}"; do
+        [[ $key == train.init=* ]] || continue
+        key=${key#*=}
+        whole "${key%/*}" || { echo "$1: left out, ${key%/*} is not trained to its end" >&2; return 1; }
+    done
+}
+
 # A run of so many updates, in eight parts with a validation each. With masked=N in front of its keys it begins with the
 # weights of N updates of masked training, of the same keys.
 recipe() { # recipe RUN TASK UPDATES KEY=VALUE...
@@ -15,6 +32,7 @@ recipe() { # recipe RUN TASK UPDATES KEY=VALUE...
                 train.eval_every=$(((masked + 3) / 4)) --no-test --out "$run-masked"
         set -- "$@" train.init="$run-masked/last.safetensors"
     fi
+    [[ -e $run/last.safetensors ]] || begins_whole "$run" "$@" || { failed=1; return 0; }
     cast_train "configs/$task.json" "$@" train.steps="$updates" train.eval_every=$(((updates + 7) / 8)) "${test[@]}" --out "$run"
 }
 
@@ -33,7 +51,7 @@ cast_train() {
         echo "${!#}: finished"
         return
     fi
-    ./cast_train "$@" || status=$?
+    heed ./cast_train "$@" || status=$?
     case $status in 0) ;; 75 | 1[234]?) exit $status ;; *) failed=1 ;; esac
 }
 

@@ -9,7 +9,8 @@
 #                                    fewer are refused
 #   reproduce.sh efficiency [SECONDS]
 #                                    speed and memory of every mechanism at Text's shapes over length, and of CAST at
-#                                    fixed numbers and at fixed sizes of clusters, so many seconds a row [3]
+#                                    fixed numbers and at fixed sizes of clusters, so many seconds a row [3], in a
+#                                    directory of its own; rows that are there are of whatever build measured them
 #   reproduce.sh approximation [SHARE]
 #                                    how near attentions come to exact attention, over their budget: on random numbers,
 #                                    and with weights that were trained with full attention on Text and Image
@@ -27,10 +28,21 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# A program that a signal to this script alone reaches too: it saves what it has and ends, and so does the script.
+heed() { # heed COMMAND...
+    local child status=0
+    "$@" &
+    child=$!
+    trap 'kill -TERM $child 2>/dev/null' INT TERM HUP
+    while wait $child && status=0 || status=$?; kill -0 $child 2>/dev/null; do :; done
+    trap - INT TERM HUP
+    return $status
+}
+
 failed=0
 sweep() { # sweep ARGUMENT...: a run that fails, for want of data say, does not hold up other sweeps
     local status=0
-    ./cast_sweep "$@" || status=$?
+    heed ./cast_sweep "$@" || status=$?
     case $status in 0) ;; 1) failed=1 ;; *) exit $status ;; esac
 }
 
@@ -52,29 +64,30 @@ bench() { # bench FILE KEY=VALUE-OR-OPTION...
 }
 
 efficiency() {
-    local dir=runs/efficiency short=512,1024,2048,4096,8192 long n
-    mkdir -p $dir
+    local dir=runs/efficiency$suffix short=512,1024,2048,4096,8192 long n
+    local rows=$dir/rows
+    mkdir -p "$rows"
     long=$short,16384
     # A clusters key goes to all that have it; naive keeps 64 N^2 bytes.
-    bench $dir/rows-1.jsonl --lengths $long --mechanisms cast,full,local,clustered,i-clustered,lsh,smyrf,performer,linear,linformer,nystrom \
+    bench "$rows/1.jsonl" --lengths $long --mechanisms cast,full,local,clustered,i-clustered,lsh,smyrf,performer,linear,linformer,nystrom \
         model.attention.clusters=100 model.attention.rounds=1
-    bench $dir/rows-2.jsonl --lengths $short --mechanisms naive
-    bench $dir/rows-3.jsonl --lengths $long --mechanisms lsh,smyrf model.attention.rounds=4
-    sed -E 's/"mechanism": ?"(lsh|smyrf)"/"mechanism":"\1, 1 round"/' $dir/rows-1.jsonl >$dir/mechanisms.jsonl
-    cat $dir/rows-2.jsonl >>$dir/mechanisms.jsonl
-    sed -E 's/"mechanism": ?"(lsh|smyrf)"/"mechanism":"\1, 4 rounds"/' $dir/rows-3.jsonl >>$dir/mechanisms.jsonl
-    bench $dir/count.jsonl --lengths $long,32768,65536 --mechanisms cast model.attention.clusters=100
+    bench "$rows/2.jsonl" --lengths $short --mechanisms naive
+    bench "$rows/3.jsonl" --lengths $long --mechanisms lsh,smyrf model.attention.rounds=4
+    sed -E 's/"mechanism": ?"(lsh|smyrf)"/"mechanism":"\1, 1 round"/' "$rows/1.jsonl" >"$dir/mechanisms.jsonl"
+    cat "$rows/2.jsonl" >>"$dir/mechanisms.jsonl"
+    sed -E 's/"mechanism": ?"(lsh|smyrf)"/"mechanism":"\1, 4 rounds"/' "$rows/3.jsonl" >>"$dir/mechanisms.jsonl"
+    bench "$rows/count.jsonl" --lengths $long,32768,65536 --mechanisms cast model.attention.clusters=100
     for n in 512 1024 2048 4096 8192 16384 32768 65536; do
-        bench $dir/size-$n.jsonl --lengths $n --mechanisms cast model.attention.clusters=$((n / 64)) model.attention.cluster_size=64
+        bench "$rows/size-$n.jsonl" --lengths $n --mechanisms cast model.attention.clusters=$((n / 64)) model.attention.cluster_size=64
     done
-    sed 's/"mechanism": *"cast"/"mechanism":"cast, 100 clusters"/' $dir/count.jsonl >$dir/cast.jsonl
+    sed 's/"mechanism": *"cast"/"mechanism":"cast, 100 clusters"/' "$rows/count.jsonl" >"$dir/cast.jsonl"
     for n in 512 1024 2048 4096 8192 16384 32768 65536; do
-        sed 's/"mechanism": *"cast"/"mechanism":"cast, 64 tokens a cluster"/' $dir/size-$n.jsonl
-    done >>$dir/cast.jsonl
+        sed 's/"mechanism": *"cast"/"mechanism":"cast, 64 tokens a cluster"/' "$rows/size-$n.jsonl"
+    done >>"$dir/cast.jsonl"
     for n in mechanisms cast; do
-        ./cast_report $dir/$n.jsonl --what length
-        ./cast_report $dir/$n.jsonl --what growth
-        ./cast_report $dir/$n.jsonl --what length --plot $dir/$n.svg
+        ./cast_report "$dir/$n.jsonl" --what length
+        ./cast_report "$dir/$n.jsonl" --what growth
+        ./cast_report "$dir/$n.jsonl" --what length --plot "$dir/$n.svg"
     done
 }
 
@@ -90,6 +103,7 @@ case $#,${1-} in
     *,search | *,best | *,parts | *,paper | *,paper-search) "$@" ;;
     [12],efficiency)
         seconds=${2:-3}
+        suffix=${2:+-$2}
         efficiency
         ;;
     1,clusters)
@@ -101,7 +115,7 @@ case $#,${1-} in
             model.attention.mechanism=topk,sa_topk model.attention.clusters=4,8,16,32,64 --out runs/counts
         for n in 4 8 16 32 64; do
             ./cast_bench configs/image.json model.attention.clusters=$n --mechanisms cast --json
-        done >runs/counts.jsonl
+        done >runs/counts/speed.jsonl
         ;;
     2,components)
         case $2 in

@@ -55,4 +55,20 @@ printf '#!/bin/sh\necho stopped | tee -a tried\nexit 75\n' >"$root/cast_train"
 chmod +x "$root/cast_train"
 expect 75 'stopped' "a run that is stopped stops them" "${reproduce[@]}" best listops
 check "at once" test "$(wc -l <"$root/tried")" = 1
+
+printf '#!/bin/sh\necho "$*" >>tried\nexit 70\n' >"$root/cast_train"
+rm "$root/tried"
+expect 66 'masked-1: left out, runs/best/listops-masked-1-masked is not trained to its end' \
+    "masked training that fails" "${reproduce[@]}" best listops
+check "is not begun with" test "$(wc -l <"$root/tried")" = 2
+
+printf '#!/bin/sh\ntrap "touch ended; exit 75" TERM\ntouch begun\nwhile :; do sleep 0.1; done\n' >"$root/cast_train"
+"${reproduce[@]}" best listops &
+script=$!
+while [ ! -e "$root/begun" ]; do sleep 0.1; done
+kill $script
+wait $script
+check "a signal to the script alone stops it" test $? = 75
+check "and the run" test -e "$root/ended"
+
 expect 64 'reproduce.sh best \[TASK' "anything else" "${reproduce[@]}" worst
