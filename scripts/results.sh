@@ -5,7 +5,7 @@
 #                                <!-- end -->
 #                            becomes what COMMAND prints when it is run at the root
 #   results.sh PAGE.md...    rebuilds these
-#   results.sh keep DIR      keeps of the runs in DIR what reports read, in results/metrics/
+#   results.sh keep DIR      keeps what reports read in results/metrics/: of the runs in DIR, and its rows, *.jsonl
 #   results.sh losses DIR N  of each run in DIR: mean training loss of the first N lines, and of the last N
 #   results.sh validations DIR  accuracies in validation of the runs in DIR, side by side
 #   results.sh moved FILE    surrogate tokens over updates, layer by layer, from lines of cast_viz --stats --json
@@ -19,14 +19,15 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-rebuild() { # PAGE
+rebuild() { # PAGE: its commands in bash, where one that fails in front of a pipe counts
     awk '
         /^<!-- end -->$/ { between = 0 }
         !between { print }
         /^<!-- made by: .* -->$/ {
             between = 1
             fflush()
-            if (system(substr($0, 15, length($0) - 18)) != 0) exit failed = 1
+            print "set -o pipefail\n" substr($0, 15, length($0) - 18) | "bash"
+            if (close("bash") != 0) exit failed = 1
         }
         END {
             if (between && !failed) print FILENAME ": a table without <!-- end -->" >"/dev/stderr"
@@ -36,16 +37,28 @@ rebuild() { # PAGE
     mv "$1.new" "$1"
 }
 
-find_runs() { # DIR FILE: fills runs with those in it that have such a file, one level or two down
+list_runs() { # DIR FILE: fills runs with those in it that have such a file, one level or two down
     mapfile -t runs < <(find -L "${1%/}" -mindepth 2 -maxdepth 3 -name "$2" -printf '%h\n' | sort)
+}
+find_runs() { # DIR FILE: the same; there must be some
+    list_runs "$@"
     [ ${#runs[@]} -gt 0 ] || { echo "results.sh: $1: no run there has a $2" >&2; exit 66; }
 }
 
 keep() { # DIR: one that failed at once has not all of these files, and counts as well
-    local run to file
-    find_runs "$1" config.json
+    local run to file kept rows
+    kept=results/metrics/$(basename "$1")
+    rows=("${1%/}"/*.jsonl)
+    if [ -e "${rows[0]}" ]; then
+        mkdir -p "$kept"
+        cp "${rows[@]}" "$kept"
+        printf '%s\n' "${rows[@]/#"${1%/}"/$kept}"
+        list_runs "$1" config.json
+    else
+        find_runs "$1" config.json
+    fi
     for run in "${runs[@]}"; do
-        to=results/metrics/$(basename "$1")/${run#"${1%/}"/}
+        to=$kept/${run#"${1%/}"/}
         mkdir -p "$to"
         for file in config.json env.json metrics.jsonl; do
             rm -f "$to/$file"
