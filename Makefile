@@ -134,7 +134,7 @@ $(FAULTS): $(OUT)/tests/%.so: tests/%.c $(OUT)/flags
 
 # A fuzz target is run by libFuzzer in MODE=fuzz; elsewhere it is a test that replays a corpus.
 ifeq ($(MODE),fuzz)
-$(FUZZERS): LDFLAGS += -fsanitize=fuzzer -Wl,--wrap=_Exit
+$(FUZZERS): LIBS += -fsanitize=fuzzer -Wl,--wrap=_Exit
 $(FUZZERS): $(OUT)/obj/tests/fuzz/trap.o
 else
 $(FUZZERS): $(OUT)/obj/tests/fuzz/replay.o
@@ -156,7 +156,7 @@ $(OUT)/obj/core/cpu.o: FILE_FLAGS = $(if $(X86),-march=x86-64) -DCPU_FEATURES='"
 tests: all $(TESTS) $(if $(filter release,$(MODE)),$(FAULTS)) ## builds the tests of this MODE
 
 # Each step is a make of its own, because deps may change what there is to find; on all cores unless -j says else.
-export CC MODE
+export CC MODE CPPFLAGS CFLAGS LDFLAGS LDLIBS
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 test: ## installs what tests need, builds and runs them all
 	@scripts/deps.sh ensure test
@@ -168,6 +168,8 @@ else
 	@scripts/test.sh $(MODE) $(TESTS) $(SCRIPTS)
 endif
 
+# Both build in build/double.
+gradcheck: | $(filter test,$(MAKECMDGOALS))
 gradcheck: ## every backward against central differences in double
 	@scripts/deps.sh check test
 	+@$(SUBMAKE) MODE=double $(GRADS)

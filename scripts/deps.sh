@@ -5,7 +5,8 @@
 #   ensure   does nothing if nothing is missing; else as install
 #   install  installs what is missing, and the optional packages too
 #
-# Everything is found by trying it, so any other way of installing it will do. CC, MODE and MPI are make's.
+# Everything is found by trying it, so any other way of installing it will do. CC, MODE, MPI, CPPFLAGS, CFLAGS, LDFLAGS
+# and LDLIBS are make's.
 set -eu
 verb=${1:?usage: deps.sh check|ensure|install [build|test|lint|all]}
 set=${2:-build}
@@ -14,7 +15,10 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 # compiles WORDS...: links standard input with these flags.
-compiles() { $CC -x c - -o "$tmp/a.out" "$@" >/dev/null 2>&1; }
+# shellcheck disable=SC2086 # lists of words
+compiles() {
+    $CC ${CPPFLAGS-} ${CFLAGS-} -x c - -o "$tmp/a.out" ${LDFLAGS-} "$@" ${LDLIBS-} >/dev/null 2>&1
+}
 
 # library HEADER LIBRARY: with no compiler to ask yet, the header's file decides.
 library() {
@@ -86,7 +90,8 @@ if in_set lint; then
     command -v gcc >/dev/null || lacks gcc gcc libc6-dev
     echo "$empty" | CC=clang compiles -fopenmp || lacks "clang with -fopenmp" clang libomp-dev
     command -v clang-format >/dev/null || lacks clang-format clang-format
-    command -v ctags >/dev/null || lacks ctags universal-ctags
+    ctags --version 2>/dev/null | grep -q Universal || lacks "ctags, the Universal one" universal-ctags
+    command -v git >/dev/null || lacks git git
     command -v shellcheck >/dev/null || lacks shellcheck shellcheck
 fi
 
@@ -128,10 +133,13 @@ if [ -z "$missing$optional" ]; then
     exit 0
 fi
 echo "deps: installing with ${sudo:+sudo }apt-get:$missing${optional:+ and, where there are such,$optional}"
-$sudo apt-get update -q
-for package in $optional; do
-    if apt-cache show "$package" >/dev/null 2>&1; then missing="$missing $package"; fi
-done
+$sudo apt-get update -q || [ -z "$missing" ] || exit 1
+# get PACKAGE...
+get() { $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"; }
 # shellcheck disable=SC2086 # a list of words
-[ -z "$missing" ] || $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing
+[ -z "$missing" ] || get $missing
+for package in $optional; do
+    apt-cache show "$package" >/dev/null 2>&1 || continue
+    get "$package" || echo "deps: left out: $package" >&2
+done
 "$0" check "$set"

@@ -15,6 +15,8 @@ mkdir -p "$found"
 TMPDIR=$(mktemp -d -p /dev/shm cast_fuzz.XXXXXX) || exit 1 # targets write small files all the time
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 export ASAN_OPTIONS="quarantine_size_mb=16:allocator_may_return_null=0:${ASAN_OPTIONS:-}"
 limits=(-timeout=10 -rss_limit_mb=512 -malloc_limit_mb=512 -report_slow_units=600)
 findings=0

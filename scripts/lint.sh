@@ -52,6 +52,7 @@ code() {
 }
 
 check_format() {
+    clang-format --dump-config >/dev/null || echo ".clang-format: is not read"
     clang-format --dry-run -Werror --style=file "${src[@]}" "${tests[@]}" 2>&1 |
         sed -n 's/: error: code should be clang-formatted.*/: not as clang-format has it (make format)/p' |
         awk -F: '!seen[$1]++'
