@@ -48,7 +48,8 @@ static const Program program = {
     "again by the next call, and holds up no "
     "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
     "DIR, of the same base config. Under mpirun each of n processes makes every n-th run, and "
-    "tells of those that failed with status 0, since mpirun ends all at the first other one.\n",
+    "tells of those that failed, and of a stop, with status 0, since mpirun ends all at the first "
+    "other one.\n",
     options,
     "Exit status: 0 all runs are done; 1 some failed; 75 stopped by a signal, and saved; others as "
     "cast_train's, where nothing could be begun. 'cast_train --help' lists the keys. 'cast_report "
@@ -88,8 +89,8 @@ int main(int argc, char **argv) {
         if (r.dry_run) log_to_stdout();
         ok = sweep_run(&r, &failed, &err) && (!r.dry_run || err_check_stdout(&err));
     }
-    const int some = r.ranks > 1 ? EXIT_SUCCESS : EXIT_FAILURE; /* as the help has it */
-    const int status = !ok ? err_report(program.name, &err) : failed ? some : EXIT_SUCCESS;
+    int status = !ok ? err_report(program.name, &err) : failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (r.ranks > 1 && (ok || status == EX_TEMPFAIL)) status = EXIT_SUCCESS; /* as the help says */
     mem_free(command);
     return status;
 }

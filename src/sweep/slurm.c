@@ -82,8 +82,8 @@ static void print_step(FILE *f, const PlanRequest *r, int threads, const char *p
     add_word(f, " --out ", r->dir);
     fputs(" --only \"${SLURM_ARRAY_TASK_ID:?is set by sbatch}\"\n"
           "status=$?\n"
-          "# Stopped and saved: to be gone on with.\n"
-          "if [ $status -eq 75 ]",
+          "# Stopped and saved, or not begun yet: to be gone on with.\n"
+          "if { [ $status -eq 75 ] || [ $status -eq 143 ]; }",
           f);
 }
 

@@ -64,7 +64,7 @@ static void place_of(const Sweep *s, int run, MeterAmong *a) {
             a->own = r->work;
         else if (r->state == PLAN_DONE || r->state == PLAN_FAILED)
             a->before += r->work;
-        else
+        else if (r->state != PLAN_WRONG)
             a->after += r->work * (1 - r->made);
     }
 }
@@ -261,7 +261,7 @@ static bool make_runs(Sweep *s, int *failed, Err *err) {
         if (!is_ours(s, i) || (state != PLAN_NEW && state != PLAN_BEGUN)) continue;
         ok = !stop_asked() && still_there(s, err) && make_run(s, i, err);
     }
-    tell_end(s, !ok);
+    if (err->code != EX_IOERR) tell_end(s, !ok); /* else there is nothing to go on with */
     for (int i = 0; i < runs; i++)
         *failed += is_ours(s, i) &&
                    (s->plan.runs[i].state == PLAN_WRONG || s->plan.runs[i].state == PLAN_FAILED);

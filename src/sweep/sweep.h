@@ -16,8 +16,8 @@ typedef struct SweepRequest {
     int nodes;         /* that it asks for, a run */
 } SweepRequest;
 
-/* *failed: how many runs failed, or cannot be run. False: EX_TEMPFAIL, a signal came, and the same
- * sweep goes on from there; else the sweep could not start. */
+/* *failed: how many runs failed, or cannot be run; where none is to be made, 0. False: EX_TEMPFAIL,
+ * a signal came, and the same sweep goes on from there; else the sweep could not start. */
 bool sweep_run(const SweepRequest *r, int *failed, Err *err);
 
 #endif

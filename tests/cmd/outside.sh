@@ -97,6 +97,7 @@ remove "$tmp/swept"
 ends_alone "a sweep whose directory was removed ends" \
     "^cast_sweep: $tmp/swept was removed or moved while the sweep was at work"
 check "with its first run, and makes none" test ! -e "$tmp/swept"
+check "nor says how to go on" bash -c "! grep -q 'to go on: .*cast_sweep' '$tmp/log'"
 
 # ---- signals before there is anything to save ----
 

@@ -204,6 +204,11 @@ printf '#!/bin/bash\necho "$@"\n' >"$tmp/slurm/scontrol"
 chmod +x "$tmp"/slurm/*
 PATH=$tmp/slurm:$PATH METRICS=$odd/${runs[1]}/metrics.jsonl SLURM_JOB_ID=78 SLURM_ARRAY_JOB_ID=77 SLURM_ARRAY_TASK_ID=2 \
     expect 75 '^requeue 77_2$' "a task that has to stop is queued again" "$tmp/job.sh"
+printf '#!/bin/bash\nexit 143\n' >"$tmp/slurm/killed"
+chmod +x "$tmp/slurm/killed"
+PATH=$tmp/slurm:$PATH SLURM_JOB_ID=78 SLURM_ARRAY_JOB_ID=77 SLURM_ARRAY_TASK_ID=2 \
+    expect 143 '^requeue 77_2$' "and one that is stopped before it begins" \
+    bash -c "ln -sf killed '$tmp/slurm/srun'; exec '$tmp/job.sh'"
 for task in 4 2 1 3; do
     (cd / && SLURM_ARRAY_TASK_ID=$task "$tmp/job.sh") >"$tmp/log$task" 2>&1 &
     tasks[task]=$!
@@ -253,6 +258,12 @@ for i in 0 1 2; do
     wait "${tasks[i]}"
     result $? "process $i of 3" "$tmp/log$i"
 done
+OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 "${sweep[@]}" --out "$tmp/stopped" >"$tmp/log" 2>&1 &
+pid=$!
+until_lines "$tmp/stopped" 20 $pid
+kill -TERM $pid
+wait $pid && grep -q 'stopped after update [0-9]* of 600, which is saved' "$tmp/log"
+result $? "one that is stopped ends none of the others" "$tmp/log"
 expect 0 '4 runs, 4 done' "several processes make a sweep" "${sweep[@]}" train.steps=20 --out "$tmp/ranks" --dry-run
 [ "$(grep -c '^run [0-9]' "$tmp/log0")" -eq 2 ] && [ "$(grep -c '^run 2 of 4' "$tmp/log1")" -eq 1 ]
 result $? "each makes runs of its own" "$tmp/log0"
