@@ -16,11 +16,13 @@ static bool other_mechanism(const Config *now, const Source *from) {
 
 void fit_changes(const Config *now, const Source *from, char *list, size_t size) {
     const cJSON *is = json_at(now->resolved, "model");
-    cJSON *was = cJSON_Duplicate(json_at(from->run.config, "model"), true);
+    cJSON *theirs = cJSON_Duplicate(from->run.config, true);
+    if (theirs) config_complete(theirs); /* one of an older version lacks keys */
+    cJSON *was = json_at(theirs, "model");
     if (other_mechanism(now, from)) config_drop_mechanism(json_at(was, "attention"));
     list[0] = '\0';
     if (was && is) config_differences(was, is, "model", list, size);
-    cJSON_Delete(was);
+    cJSON_Delete(theirs);
 }
 
 /* Whether the attention is another one: of another mechanism, or with another key. */

@@ -138,16 +138,17 @@ static void scalars(Meter *m, const char *group, const Score *score) {
 }
 
 /* A full disk does not stop training; it is told once. */
-static void tell_end(Meter *m, bool ok, const Err *err) {
-    if (!ok && !m->failing) log_warn("%s; training goes on, later lines are tried", err->text);
-    m->failing = !ok;
+static void tell_end(bool *failing, bool ok, const Err *err) {
+    if (!ok && !*failing) log_warn("%s; training goes on, later lines are tried", err->text);
+    *failing = !ok;
 }
 
 /* Whether the line is in metrics.jsonl. */
 static bool end(Meter *m) {
     Err err;
     const bool written = metrics_end(&m->file, &err);
-    tell_end(m, events_end(&m->events, &err) && written, &err);
+    tell_end(&m->failing, written, &err);
+    tell_end(&m->events_failing, events_end(&m->events, &err), &err);
     return written;
 }
 
@@ -204,7 +205,7 @@ static void begin_mark(Meter *m, const char *kind, int64_t update) {
 
 static void end_line(Meter *m) {
     Err err;
-    tell_end(m, metrics_end(&m->file, &err), &err);
+    tell_end(&m->failing, metrics_end(&m->file, &err), &err);
 }
 
 void meter_mark(Meter *m, const char *kind, int64_t update) {
@@ -235,7 +236,7 @@ void meter_rollback(Meter *m, const State *s, int64_t from) {
     end_line(m);
     m->now = m->before = (Work){0};
     m->tally_before = (Tally){0};
-    if (!events_go_back(&m->events, s->update, &err)) tell_end(m, false, &err);
+    if (!events_go_back(&m->events, s->update, &err)) tell_end(&m->events_failing, false, &err);
 }
 
 void meter_changes(Meter *m, int64_t update, const Identity *was, const Identity *now) {
@@ -246,7 +247,7 @@ void meter_changes(Meter *m, int64_t update, const Identity *was, const Identity
         metrics_text(&m->file, "what", identity_names[i]);
         metrics_text(&m->file, "was", was->part[i]);
         metrics_text(&m->file, "now", now->part[i]);
-        tell_end(m, metrics_end(&m->file, &err), &err);
+        tell_end(&m->failing, metrics_end(&m->file, &err), &err);
     }
 }
 

@@ -38,7 +38,7 @@ typedef struct Meter {
     Work now, before;                /* since the last report, and of the one before */
     Tally tally_before;
     double shown, kept; /* when the progress line was last drawn, and last kept in a log */
-    bool failing;       /* the last line could not be written */
+    bool failing, events_failing; /* the last line could not be written */
 } Meter;
 
 /* Counts an update that was made, of `work`; the state's tally has it already. Draws the progress

@@ -75,6 +75,8 @@ opens() { # opens TASK
     check "$1: and in validation" evaluates val --split val
     [ ! -e exported.safetensors ] || place=exported.safetensors check "$1: its exported weights do too" evaluates best
     check "$1: and with exact attention" evaluates full model.attention.type=full
+    expect 78 "leave this key as trained: model.conv [(]0, now 3[)]" "$1: a part that it has not is named" \
+        "$bin/cast_eval" whole model.conv=3
     figure=$(awk '$1 == "best" { printf "%.2f", 100 * $2 }' evaluations)
     expect 0 "^\| whole +\| $1 +\| +1 of 1 .* $figure " "$1: its metrics are read" "$bin/cast_report" whole
     said=$(awk -F, '$1 == 3 { print "label " $2 ".*predicted " $3 }' best.csv)
