@@ -1,8 +1,9 @@
-/* Two libraries, one rule. libxsmm generates a kernel for a shape the first time that it is asked
- * for; measured on an AVX-512 machine these run at 95 to 99 % of the FMA peak where OpenBLAS
- * reaches 60 to 95 %. To keep their number small whatever the lengths of the sequences, the
- * dimensions that follow the tokens (M and K) are cut into whole blocks and powers of two. libxsmm
- * has no kernel for nt: callers on the hot path keep transposed copies and use nn.
+/* Two libraries and a few kernels of our own (core/narrow.h), one rule. libxsmm generates a kernel
+ * for a shape the first time that it is asked for; measured on an AVX-512 machine these run at 95
+ * to 99 % of the FMA peak where OpenBLAS reaches 60 to 95 %. To keep their number small whatever
+ * the lengths of the sequences, the dimensions that follow the tokens (M and K) are cut into whole
+ * blocks and powers of two. libxsmm has no kernel for nt: callers on the hot path keep transposed
+ * copies and use nn.
  *
  * A kernel lies in memory that was writable and becomes executable, which some processes may not
  * have (systemd's MemoryDenyWriteExecute, for one). libxsmm does not look whether it got it, and
@@ -86,7 +87,7 @@ static void open_xsmm(void) {
     if (!why) init_xsmm();
     xsmm_works = !why && generate(SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, false, false);
     if (xsmm_works) return;
-    log_warn("libxsmm is left out: %s%s. OpenBLAS computes all products: slower, and with other "
+    log_warn("libxsmm is left out: %s%s. OpenBLAS computes its products: slower, and with other "
              "bits than with libxsmm",
              why ? "no memory that is writable and executable: " : "it makes no kernels here",
              why ? why : "");
@@ -139,8 +140,8 @@ enum { MAX_SIDE = 1024, ROW_BLOCK = 128, DEPTH_BLOCK = 256 };
 
 /* Rows of both matrices that a product of tn goes through at a time. A first cache of 32 KB must
  * hold them: rows are mostly a power of two apart, and crowd into a few of its places. On a Zen 3
- * gradients of weights (128,128) and (64,64) take 1.4 times as long at 256 rows. Kernels of AVX-512
- * have larger caches and are left as they are. */
+ * gradients of weights (128,128) and (64,64) take 1.4 times as long at 256 rows. Processors with
+ * AVX-512 have larger caches, and a build for them is left as it was. */
 static int depth_block(int lda, int ldb) {
     int b = DEPTH_BLOCK;
 #ifndef __AVX512F__

@@ -1,9 +1,10 @@
 /* Matrix products, row-major, each on the calling thread alone (several threads may call at once).
  *
- * OpenBLAS computes everything; libxsmm, where it was found at build time and may make kernels,
- * takes the blocks that suit it. Which one computes a product depends on its shape alone, so
- * results do not depend on the number of threads. Where memory for a kernel runs out on the way the
- * program ends (EX_OSERR), as any other library would give other bits from there on. */
+ * OpenBLAS computes what others do not: libxsmm, where it was found at build time and may make
+ * kernels, takes the blocks that suit it, and core/narrow.h products of few columns. Which one
+ * computes a product depends on its shape alone, so results do not depend on the number of threads.
+ * Where memory for a kernel runs out on the way the program ends (EX_OSERR), as any other library
+ * would give other bits from there on. */
 #ifndef CORE_GEMM_H
 #define CORE_GEMM_H
 

@@ -1,7 +1,7 @@
 /* Products with as many columns as one vector of AVX2 has, or two: outputs and gradients of heads
  * that are 8 or 16 wide. There libxsmm's kernels of AVX2 wait for their sums: of 8 columns they run
  * at 38 to 52 % of the FMA peak on a Zen 3, of 16 at 75 to 81 %, and these at 76 to 78 and 79 to 98
- * %. Processors with AVX-512 go without. */
+ * %. Builds for AVX-512 go without. */
 #ifndef CORE_NARROW_H
 #define CORE_NARROW_H
 

@@ -19,6 +19,7 @@
 #include "core/err.h"
 #include "core/gemm.h"
 #include "core/lanes.h"
+#include "core/narrow.h"
 #include "draws.h"
 
 typedef enum Form { NN, NT, TN } Form;
@@ -72,7 +73,7 @@ static void check_result(Form f, const Matrix *c, const Matrix *before, const Ma
         for (int j = c->cols; j < c->ld; j++) assert_true(isnan(c->x[i * c->ld + j]));
 }
 
-static void check(Form f, Draws *d, int M, int N, int K, bool add) {
+static void check_by(Gemm *gemm, Form f, Draws *d, int M, int N, int K, bool add) {
     Matrix a = f == TN ? draw_matrix(d, K, M) : draw_matrix(d, M, K);
     Matrix b = f == NT ? draw_matrix(d, N, K) : draw_matrix(d, K, N);
     Matrix c = draw_matrix(d, M, N), before = c;
@@ -83,9 +84,13 @@ static void check(Form f, Draws *d, int M, int N, int K, bool add) {
     /* What C held must not matter, not even NaN times 0. */
     for (int i = 0; i < M && !add; i++)
         for (int j = 0; j < N; j++) c.x[i * c.ld + j] = (real)NAN;
-    gemms[f](c.x, c.ld, a.x, a.ld, b.x, b.ld, M, N, K, add);
+    gemm(c.x, c.ld, a.x, a.ld, b.x, b.ld, M, N, K, add);
     check_result(f, &c, &before, &a, &b, K, add);
     free(a.x), free(b.x), free(c.x), free(before.x);
+}
+
+static void check(Form f, Draws *d, int M, int N, int K, bool add) {
+    check_by(gemms[f], f, d, M, N, K, add);
 }
 
 static void random_shapes(void **state) {
@@ -118,13 +123,16 @@ static void block_borders(void **state) {
     }
 }
 
-/* As few as a vector of AVX2 has, or two, which have kernels of their own there. */
+/* Kernels for as few as a vector of AVX2 has, or two, here whatever the processor. */
 static void few_columns(void **state) {
     (void)state;
     Draws d = draws_open("gemm", 3);
-    for (int N = 4; N <= 16; N *= 2)
+    for (int wide = 1; wide <= 2; wide++)
         for (int M = 1; M <= 33; M++)
-            for (int f = 0; f < 3; f++) check((Form)f, &d, M, N, draw_size(&d, 40), M % 2);
+            for (int f = 0; f < 4; f++) {
+                const int N = wide * 32 / (int)sizeof(real), K = draw_size(&d, 40);
+                check_by(f / 2 ? narrow_tn : narrow_nn, f / 2 ? TN : NN, &d, M, N, K, f % 2);
+            }
 }
 
 static void describes_itself(void **state) {
