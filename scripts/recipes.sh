@@ -141,7 +141,7 @@ END
 }
 
 # What rows of `paper` were chosen from, where the shipped config's training falls short: 1,800 updates of Text are two
-# epochs, 4,500 five.
+# epochs, 4,500 five; 11,000 of Pathfinder are 8.8.
 searched_for_papers() {
     cat <<END
 text layer 1800 $prenorm
@@ -150,6 +150,10 @@ text slow 1800 train.lr=5e-4
 text dropout 1800 $prenorm model.dropout=0.1 train.weight_decay=0.05
 text five 4500 $prenorm model.dropout=0.1 train.weight_decay=0.05
 text five-decay 4500 $prenorm model.dropout=0.1 train.weight_decay=0.5
+pathfinder short 11000
+pathfinder dropout 11000 model.dropout=0.1 train.weight_decay=0.05
+pathfinder layer 11000 model.norm=layer
+pathfinder slow 11000 train.lr=5e-4
 END
 }
 
