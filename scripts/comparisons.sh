@@ -74,8 +74,8 @@ approximation() {
     all=$(attentions && printf 'lsh rounds=%d\n' 1 2 4 8)
     each random of_random <<<"$all"
     report random <<<"$all"
+    all=$(attentions)
     for task in text image; do
-        all=$(attentions)
         each $task of_run "runs/swap$suffix/full-$task" <<<"$all"
         report $task <<<"$all"
     done

@@ -65,7 +65,7 @@ check "is not begun with" test "$(wc -l <"$root/tried")" = 2
 printf '#!/bin/sh\ntrap "touch ended; exit 75" TERM\ntouch begun\nwhile :; do sleep 0.1; done\n' >"$root/cast_train"
 "${reproduce[@]}" best listops &
 script=$!
-while [ ! -e "$root/begun" ]; do sleep 0.1; done
+while [ ! -e "$root/begun" ] && kill -0 $script; do sleep 0.1; done
 kill $script
 wait $script
 check "a signal to the script alone stops it" test $? = 75
