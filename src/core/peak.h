@@ -4,9 +4,8 @@
 #define CORE_PEAK_H
 
 /* GFLOP/s of fused multiply-adds on registers alone, all threads at once: the best of several
- * kernels (vector widths and numbers of independent chains), each run a few times, by the time that
- * threads had on their processors: so it is the machine's, and not what others leave of it. Takes
- * about 0.2 s. */
+ * kernels (vector widths and numbers of independent chains), run in turn for 0.1 s, by the time
+ * that threads had on their processors: so it is the machine's, and not what others leave of it. */
 double peak_gflops(int threads);
 
 /* GFLOP/s of products of 64 x 128 by 128 x 128, one product a thread at a time. */
