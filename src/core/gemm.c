@@ -93,12 +93,29 @@ static void open_xsmm(void) {
              why ? why : "");
 }
 #else
+static const bool xsmm_works = false;
 static void open_xsmm(void) {}
 #endif
+
+/* An OpenBLAS that is older than the processor takes it for one with vectors of 16 bytes. */
+static void check_openblas(void) {
+#ifdef __AVX512F__
+    const char *better = "SkylakeX";
+#elif defined __AVX2__
+    const char *better = "Haswell";
+#else
+    const char *better = NULL;
+#endif
+    if (!better || xsmm_works || strcmp(openblas_get_corename(), "Prescott") != 0) return;
+    log_warn("OpenBLAS does not know this processor and takes it for a Prescott: its products are "
+             "slow. OPENBLAS_CORETYPE=%s in the environment says better, and gives other bits",
+             better);
+}
 
 void gemm_open(void) {
     if (openblas_get_parallel() == PTHREAD_FLAVOUR) openblas_set_num_threads(1);
     open_xsmm();
+    check_openblas();
 }
 
 enum { DESCRIBED = 256 };

@@ -25,6 +25,8 @@ else
         check "stands in the banner" grep -qE '^ +OpenBLAS .*, without libxsmm' "$tmp/out"
         check "and is kept" grep -q '"blas": "OpenBLAS .*, without libxsmm' "$tmp/denied/env.json"
     fi
+    expect 0 'warning: OpenBLAS does not know .*OPENBLAS_CORETYPE=[A-Z]' "a processor that OpenBLAS does not know is told" \
+        env OPENBLAS_CORETYPE=Prescott "$tmp/deny_exec" "${train[@]}" --out "$tmp/unknown"
     expect 0 '9 examples' "evaluates so" "$tmp/deny_exec" "$bin/cast_eval" "$tmp/whole"
 fi
 
