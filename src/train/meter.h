@@ -45,8 +45,7 @@ typedef struct Meter {
  * line, and writes a line and starts a new tally where one is due. */
 void meter_update(Meter *m, State *s, const Work *work, double lr, double norm);
 
-/* Measures the peak, again if that is a while ago: the best counts, since other programs may have
- * had the processor. */
+/* Measures the peak, again if that is a while ago: the best counts. */
 void meter_peak(Meter *m);
 
 /* Whether training has had the minutes that the config gives it. */
