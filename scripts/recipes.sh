@@ -158,9 +158,12 @@ END
 }
 
 recipes() { # recipes LIST [TASK...]: its rows, of these tasks
-    local tasks=" ${*:2} " task name updates keys
+    local task name updates keys tasks
+    tasks=$("$1" | cut -d ' ' -f 1 | sort -u | xargs)
+    check_tasks "$tasks" "${@:2}"
+    [ $# -eq 1 ] || tasks=${*:2}
     while read -r task name updates keys <&3; do
-        [[ $tasks == "  " || $tasks == *" $task "* ]] || continue
+        [[ " $tasks " == *" $task "* ]] || continue
         # shellcheck disable=SC2086
         recipe "$task-$name" "$task" "$updates" $keys
     done 3< <("$1")

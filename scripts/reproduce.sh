@@ -28,6 +28,20 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+wrong() { # wrong MESSAGE
+    echo "reproduce.sh: $*" >&2
+    exit 64
+}
+above_zero() { # above_zero NAME VALUE
+    [[ $2 =~ ^[0-9]*\.?[0-9]+$ && $2 == *[1-9]* ]] || wrong "$1 must be a number above 0, got '$2'"
+}
+check_tasks() { # check_tasks KNOWN TASK...: whether each is one of those
+    local task
+    for task in "${@:2}"; do
+        [[ " $1 " == *" $task "* ]] || wrong "no rows of '$task'; there are of $1"
+    done
+}
+
 # A program that a signal to this script alone reaches too: it saves what it has and ends, and so does the script.
 heed() { # heed COMMAND...
     local child status=0
@@ -94,15 +108,29 @@ efficiency() {
 . scripts/comparisons.sh
 . scripts/recipes.sh
 
-case $#,${1-} in
+case ${1-} in
+    '') wrong "no experiment; --help lists them" ;;
+    -h | --help | help)
+        sed -n '2,/^set/s/^# \{0,1\}//p' scripts/reproduce.sh | sed '/^set/d'
+        exit
+        ;;
+esac
+if [ ! -x cast_train ]; then
+    echo "reproduce.sh: cast_train is not there: run 'make' first" >&2
+    exit 66
+fi
+
+case $#,$1 in
     [12],approximation | [12],swap | [12],budget | [12],directions)
         share=${2:-1}
+        above_zero SHARE "$share"
         suffix=${2:+-$2}
         "$1"
         ;;
     *,search | *,best | *,parts | *,paper | *,paper-search) "$@" ;;
     [12],efficiency)
         seconds=${2:-3}
+        above_zero SECONDS "$seconds"
         suffix=${2:+-$2}
         efficiency
         ;;
@@ -118,10 +146,10 @@ case $#,${1-} in
         done >runs/counts/speed.jsonl
         ;;
     2,components)
+        check_tasks "image listops" "$2"
         case $2 in
             image) length=(train.epochs=1 train.warmup=200) sizes=fixed,32,128 ;;
             listops) length=(train.epochs=1 train.warmup=100) sizes=fixed,100,400 ;;
-            *) echo "reproduce.sh: components of image or listops, got $2" >&2; exit 64 ;;
         esac
         for part in summaries=true,false intra=true,false surrogates=learned,frozen mechanism=topk,sa_topk \
             attention_fn=softmax,laplace cluster_size=$sizes; do
@@ -130,10 +158,12 @@ case $#,${1-} in
         ;;
     *,first)
         minutes=${2:-30}
-        tasks=("${@:3}")
-        [ ${#tasks[@]} -gt 0 ] || tasks=(listops image text retrieval pathfinder)
-        for task in "${tasks[@]}"; do first "$task" "$minutes"; done
+        above_zero MINUTES "$minutes"
+        tasks="listops image text retrieval pathfinder"
+        check_tasks "$tasks" "${@:3}"
+        [ $# -le 2 ] || tasks=${*:3}
+        for task in $tasks; do first "$task" "$minutes"; done
         ;;
-    *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' >&2; exit 64 ;;
+    *) wrong "no experiment '$*'; --help lists them" ;;
 esac
 exit $failed

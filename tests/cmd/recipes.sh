@@ -25,6 +25,10 @@ runs=$root/runs/best
 validations() { grep -o '"val", "step": [0-9]*' "$1/metrics.jsonl" | grep -o '[0-9]*$' | tr '\n' ' '; }
 file_list() { (cd "$root/runs" && find "$@" -type f | sort | xargs sha256sum); }
 
+expect 64 "^reproduce.sh: no rows of 'bogus'; there are of listops text$" "a task that is not there" "${reproduce[@]}" best listops bogus
+expect 64 "^reproduce.sh: MINUTES must be a number above 0, got '0'$" "no minutes" "${reproduce[@]}" first 0
+expect 64 "^reproduce.sh: no experiment 'clusters 3'; --help" "an argument too many" "${reproduce[@]}" clusters 3
+check "nothing is begun" test ! -e "$root/runs"
 expect 1 '^\| listops-1 .*' "a row that fails" "${reproduce[@]}" best
 check "is told" grep -q 'configs/text.json' "$tmp/out"
 check "does not hold up the next" grep -q '"test"' "$runs/listops-masked-1/metrics.jsonl"
@@ -71,4 +75,5 @@ wait $script
 check "a signal to the script alone stops it" test $? = 75
 check "and the run" test -e "$root/ended"
 
-expect 64 'reproduce.sh best \[TASK' "anything else" "${reproduce[@]}" worst
+expect 64 "no experiment 'worst'" "anything else" "${reproduce[@]}" worst
+expect 0 'reproduce.sh best \[TASK' "help" "${reproduce[@]}" --help
