@@ -62,15 +62,19 @@ static void section(const Writer *w, const char *what, const char *path, const c
 /* ---- what it is ---- */
 
 static void print_weights(const Writer *w) {
-    double values = 0, bytes = 0;
-    char size[32];
+    double values = 0, running = 0, bytes = 0;
+    char size[32], statistics[64] = "";
     for (int i = 0; i < w->c->file->ntensors; i++) {
         const StTensor *t = &w->c->file->tensors[i];
         if (!strncmp(t->name, "state.", 6)) continue;
-        values += (double)(t->bytes / dtype_size(t->dtype));
+        *(strstr(t->name, ".running_") ? &running : &values) +=
+            (double)(t->bytes / dtype_size(t->dtype));
         bytes += (double)t->bytes;
     }
-    rowf(w, "parameters", "%.0f values, %s", values, format_bytes(size, sizeof size, bytes));
+    if (running > 0)
+        snprintf(statistics, sizeof statistics, ", and %.0f running statistics", running);
+    rowf(w, "parameters", "%.0f values%s, %s", values, statistics,
+         format_bytes(size, sizeof size, bytes));
 }
 
 static void print_data(const Writer *w) {
@@ -129,7 +133,9 @@ static void print_training(const Writer *w) {
     const RunLine made = run_made(w->run);
     rowf(w, "training", "%lld updates, %.4g epochs, %.3g hours%s", (long long)made.step,
          made.value[RUN_EPOCH], made.value[RUN_SECONDS] / 3600,
-         run_done(w->run) ? "" : "; it is not finished");
+         run_done(w->run)      ? ""
+         : run_trained(w->run) ? "; it is not tested"
+                               : "; it is not finished");
     row(w, "program", json_string(w->run->env, "version"));
     row(w, "commit", json_string(w->run->env, "commit"));
     row(w, "build", json_string(w->run->env, "build"));

@@ -88,29 +88,24 @@ static void add_row(Table *t, const char *task, const Side *a, const Side *b, bo
     cell_text(c, verdict(difference, reach, apart));
 }
 
-static void add_columns(Table *t, char *const names[2]) {
-    static const char *const keys[2][3] = {{"a_percent", "a_standard_error", "a_seeds"},
-                                           {"b_percent", "b_standard_error", "b_seeds"}};
+/* The two are A and B, since their names may be long. */
+static void add_columns(Table *t) {
     table_column(t, "task", "task", COLUMN_TEXT, 0);
-    for (int i = 0; i < 2; i++) {
-        char *title = text_format("%s, %%", names[i]);
-        char *error = text_format("%s: standard error", names[i]);
-        char *seeds = text_format("%s: seeds", names[i]);
-        table_column(t, title, keys[i][0], COLUMN_NUMBER, 2);
-        table_column(t, error, keys[i][1], COLUMN_NUMBER, 2)->spare = 2;
-        table_column(t, seeds, keys[i][2], COLUMN_NUMBER, 0)->spare = 1;
-        mem_free(title);
-        mem_free(error);
-        mem_free(seeds);
-    }
-    table_column(t, "difference", "difference", COLUMN_NUMBER, 2);
-    table_column(t, "its standard error", "standard_error", COLUMN_NUMBER, 2)->spare = 3;
-    table_column(t, "95 %: from", "from", COLUMN_NUMBER, 2)->spare = 4;
-    table_column(t, "to", "to", COLUMN_NUMBER, 2)->spare = 5;
-    table_column(t, "the second is", "verdict", COLUMN_TEXT, 0);
+    table_column(t, "A, %", "a_percent", COLUMN_NUMBER, 2);
+    table_column(t, "standard error", "a_standard_error", COLUMN_NUMBER, 2)->spare = 3;
+    table_column(t, "seeds", "a_seeds", COLUMN_NUMBER, 0)->spare = 1;
+    table_column(t, "B, %", "b_percent", COLUMN_NUMBER, 2);
+    table_column(t, "standard error", "b_standard_error", COLUMN_NUMBER, 2)->spare = 3;
+    table_column(t, "seeds", "b_seeds", COLUMN_NUMBER, 0)->spare = 1;
+    table_column(t, "B - A", "difference", COLUMN_NUMBER, 2);
+    table_column(t, "standard error", "standard_error", COLUMN_NUMBER, 2)->spare = 2;
+    table_column(t, "95 %: from", "from", COLUMN_NUMBER, 2);
+    table_column(t, "to", "to", COLUMN_NUMBER, 2);
+    table_column(t, "B is", "verdict", COLUMN_TEXT, 0);
 }
 
-static void add_notes(Table *t, bool alone, bool apart) {
+static void add_notes(Table *t, char *const names[2], bool alone, bool apart) {
+    table_note(t, text_format("A: %s. B: %s.", names[0], names[1]));
     table_note(t,
                mem_strdup("Test accuracy of best, the mean over seeds of finished runs. Its "
                           "standard error is of the test set, sqrt(p (1 - p) / examples), but in "
@@ -131,7 +126,7 @@ bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names
     bool alone = false, any_apart = false;
     *t = (Table){0};
     err->code = 0;
-    add_columns(t, names);
+    add_columns(t);
     for (int i = 0; i < a->n && !err->code; i++) {
         const char *task = a->group[i].task;
         const Group *first = find_group(a, task, names[0], err);
@@ -147,7 +142,7 @@ bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names
     if (!err->code && t->rows == 0)
         err_set(err, EX_NOINPUT, "%s and %s have no task with finished runs of both", names[0],
                 names[1]);
-    if (!err->code) add_notes(t, alone, any_apart);
+    if (!err->code) add_notes(t, names, alone, any_apart);
     if (err->code) table_free(t);
     return !err->code;
 }

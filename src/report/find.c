@@ -76,7 +76,11 @@ bool runs_read(RunSet *s, char *const *paths, int n, bool curves, Err *err) {
     *s = (RunSet){0};
     for (int i = 0; i < n; i++) {
         Err why;
-        if (!file_check_dir(paths[i], &why)) {
+        if (file_exists(paths[i]) && !file_is_dir(paths[i])) {
+            log_warn("%s: is a file, not a run's directory; rows of cast_bench and cast_eval are "
+                     "read with --what length, growth, cores or points; left out",
+                     paths[i]);
+        } else if (!file_check_dir(paths[i], &why)) {
             meant_add(paths[i], &why);
             log_warn("%s; left out", why.text);
         } else if (!look(s, paths[i], curves, 2))

@@ -212,14 +212,19 @@ static int log_tics(double *tic, int room, const char *steps, double least, doub
     return n;
 }
 
-/* At 1, 2 and 5; where the axis has less than two of them, finer, in the end at its ends. */
+/* With labels at 1, 2 and 5, and without at the others, which show that the axis is logarithmic.
+ * Where it has less than three labels all have one, in the end its ends. */
 static void print_log_tics(FILE *f, char axis, double least, double most) {
-    double tic[256];
-    int n = log_tics(tic, 256, "125", least, most);
-    if (n < 2) n = log_tics(tic, 256, "123456789", least, most);
+    enum { ROOM = 256 };
+    static const char *const all = "123456789";
+    double tic[ROOM], minor[ROOM];
+    const int minors = log_tics(minor, ROOM, all, least, most);
+    int n = log_tics(tic, ROOM, "125", least, most);
+    if (n < 3) n = log_tics(tic, ROOM, all, least, most);
     if (n < 2) tic[0] = least, tic[1] = most, n = 2;
     fprintf(f, "set %ctics (", axis);
     for (int i = 0; i < n; i++) fprintf(f, "%s'%.3g' %.10g", i ? ", " : "", tic[i], tic[i]);
+    for (int i = 0; i < minors; i++) fprintf(f, ", '' %.10g 1", minor[i]);
     fputs(")\n", f);
 }
 

@@ -101,7 +101,7 @@ static void add_notes(Table *t, bool spread, Extra extra) {
                                  "bits a token is the test of the best."));
     if (extra.unfinished)
         table_note(t, mem_strdup("unfinished: validation is the best so far of the runs that did "
-                                 "not come to their end."));
+                                 "not come to their end, or were not tested there."));
     table_note(
         t, mem_strdup("validation: the best of a run, which chooses the weights of \"test of "
                       "best\". GFLOP/sample: useful operations of forward and backward at full "

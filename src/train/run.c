@@ -359,11 +359,16 @@ static bool time_is_up(const Run *r) {
     return minutes > 0 && run_made(r).value[RUN_SECONDS] >= minutes * 60 * (1 - digits);
 }
 
+/* The update that it ends with, by its config, its patience or its time. */
+static int64_t end_of(const Run *r) {
+    return r->patience ? r->patience : time_is_up(r) ? run_made(r).step : run_updates(r);
+}
+
+bool run_trained(const Run *r) { return end_of(r) > 0 && run_made(r).step >= end_of(r); }
+
 bool run_done(const Run *r) {
-    const int64_t updates = r->patience     ? r->patience
-                            : time_is_up(r) ? run_made(r).step
-                                            : run_updates(r);
-    return r->tested[RUN_LAST] && updates > 0 && r->test[RUN_LAST].step >= updates &&
+    const int64_t end = end_of(r);
+    return r->tested[RUN_LAST] && end > 0 && r->test[RUN_LAST].step >= end &&
            (r->tested[RUN_BEST] || !run_best(r));
 }
 

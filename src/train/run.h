@@ -69,6 +69,8 @@ RunLine run_made(const Run *r);
 /* The updates of the whole training, or the most that a time may end. 0: not known yet, of a run in
  * epochs that has written nothing. */
 int64_t run_updates(const Run *r);
+/* Whether it is trained to its end. */
+bool run_trained(const Run *r);
 /* Whether it came to its end, both final tests included. They are the last that a run writes: a
  * sweep that is killed after them never comes back to tidy up. */
 bool run_done(const Run *r);

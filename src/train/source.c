@@ -36,6 +36,16 @@ static bool find_newest(Source *s, Err *err) {
     return true;
 }
 
+static const char *why_missing(const Source *s, SourceWhich which) {
+    char other[FILE_PATH_MAX + 32];
+    snprintf(other, sizeof other, "%s/last.safetensors", s->run.dir);
+    if (which == SOURCE_BEST && file_exists(other))
+        return "no validation was made yet; --last takes last.safetensors";
+    return run_made(&s->run).step > 0
+               ? "there are metrics of its training alone; its checkpoints are elsewhere"
+               : "training has saved nothing there yet";
+}
+
 static bool find_checkpoint(Source *s, SourceWhich which, Err *err) {
     char other[FILE_PATH_MAX + 32];
     if (which == SOURCE_AVERAGE) return find_newest(s, err);
@@ -44,9 +54,7 @@ static bool find_checkpoint(Source *s, SourceWhich which, Err *err) {
     snprintf(other, sizeof other, "%s/last.safetensors", s->run.dir);
     if (which == SOURCE_ANY && file_exists(other)) return name_checkpoint(s, "last", err);
     return err_set(err, EX_NOINPUT, "%s: has no %s.safetensors: %s", s->run.dir, s->which,
-                   which == SOURCE_BEST && file_exists(other)
-                       ? "no validation was made yet; --last takes last.safetensors"
-                       : "training has saved nothing there yet");
+                   why_missing(s, which));
 }
 
 static bool find_file(Source *s, const char *place, SourceWhich which, Err *err) {
