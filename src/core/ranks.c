@@ -33,8 +33,16 @@ int ranks_me(void) { return me; }
 const char *ranks_host(int rank) { return hosts && hosts[rank][0] ? hosts[rank] : "this host"; }
 
 int ranks_will_be(void) {
-    const int open_mpi = env_positive("OMPI_COMM_WORLD_RANK");
-    return open_mpi ? open_mpi : env_positive("PMI_RANK");
+    return env_positive(getenv("OMPI_COMM_WORLD_RANK") ? "OMPI_COMM_WORLD_RANK" : "PMI_RANK");
+}
+
+/* A process that took itself for a helper would wait for orders for ever. */
+static bool is_who_it_was_to_be(Err *err) {
+    return me == ranks_will_be() ||
+           err_set(err, EX_UNAVAILABLE,
+                   "OMPI_COMM_WORLD_RANK or PMI_RANK in the environment has this for rank %d of a "
+                   "job, and it is rank %d: they may be left from another job; unset them",
+                   ranks_will_be(), me);
 }
 
 int ranks_started(void) {
@@ -94,6 +102,7 @@ static struct {
     double awake;  /* seconds of this process, but for those that it was stopped */
     double *heard; /* (count) when in these a rank was last heard of */
     int silence;   /* seconds */
+    bool runs;     /* there is a thread */
     _Atomic bool ends;
 } watch;
 
@@ -175,7 +184,7 @@ static bool start_watch(Err *err) {
     watch.heard = mem_alloc((size_t)count, sizeof *watch.heard);
     watch.silence = env_positive("CAST_SILENCE") ? env_positive("CAST_SILENCE") : RANKS_SILENCE;
     const int why = pthread_create(&watch.thread, NULL, run_watch, NULL);
-    if (why) watch.ends = true; /* there is none */
+    watch.runs = !why;
     return !why || err_set(err, EX_OSERR, "no thread for the watch over ranks: %s", err_words(why));
 }
 
@@ -201,12 +210,13 @@ static void check_binding(int ours) {
 /* Without mpirun MPI is not even initialised, which takes its time. */
 bool ranks_open(int processors, Err *err) {
     int threads;
-    if (ranks_started() < 1) return true;
+    if (ranks_started() < 1) return is_who_it_was_to_be(err);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads) != MPI_SUCCESS)
         return err_set(err, EX_UNAVAILABLE, "MPI cannot be initialised");
     MPI_Comm_size(MPI_COMM_WORLD, &count);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     learn_hosts();
+    if (!is_who_it_was_to_be(err)) return false;
     if (count < 2) return true;
     if (threads < MPI_THREAD_MULTIPLE)
         return err_set(err, EX_UNAVAILABLE,
@@ -217,7 +227,7 @@ bool ranks_open(int processors, Err *err) {
 
 void ranks_close(void) {
     if (!hosts) return;
-    if (count > 1 && !watch.ends) {
+    if (watch.runs) {
         watch.ends = true;
         pthread_join(watch.thread, NULL);
     }
@@ -258,8 +268,8 @@ void ranks_receive(int from, void *data, size_t bytes) { move(take, data, bytes,
 #else
 
 bool ranks_open(int processors, Err *err) {
-    return ranks_started() < 2 ||
-           err_set(err, EX_USAGE,
+    if (ranks_started() < 2) return is_who_it_was_to_be(err);
+    return err_set(err, EX_USAGE,
                    "mpirun has started %d processes of a build without MPI, each of which would be "
                    "a run of its own: 'make MPI=1' builds one that shares the work",
                    ranks_started());

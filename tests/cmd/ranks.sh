@@ -74,6 +74,12 @@ expect 0 '^ +full +280 ' "rows of cast_bench under mpirun are no ranks" \
 
 # ---- what goes wrong ----
 
+for left in "$bin" "$out"; do
+    expect 69 '^cast_train: .*PMI_RANK.* rank 1 of a job, and it is rank 0' "an environment of another job" \
+        env PMI_RANK=1 timeout 20 "$left/cast_train" "$tmp/single.json" --out "$tmp/left"
+done
+expect 0 '^ranks +2' "of which mpirun's own counts" env PMI_RANK=3 PMI_SIZE=4 timeout 60 mpirun -n 2 "$out/cast_train" \
+    "$tmp/single.json" --stop-at 1 --no-test --threads 1 --out "$tmp/inner"
 expect 64 "make MPI=1" "a build without MPI under mpirun" mpirun -n 2 "$bin/cast_train" "$tmp/single.json" --out "$tmp/none"
 expect 78 "rank 1 on .*: its kernels would give other bits" "other kernels on a rank" \
     mpirun -n 1 "$out/cast_train" "$tmp/single.json" --out "$tmp/kernels" : \
