@@ -68,8 +68,12 @@ INLINE void blocks(const Product *p, int M, const bool turned, const int vectors
             CASE(4);
             CASE(5);
             CASE(6);
-            CASE(7);
-            CASE(8);
+        }
+        if (vectors == 1) { /* for two there would not be enough registers */
+            switch (rows) {
+                CASE(7);
+                CASE(8);
+            }
         }
     }
 }
