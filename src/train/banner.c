@@ -117,8 +117,8 @@ void banner_data(const Loader *f, int64_t horizon) {
              (long long)horizon, minutes, (long long)an_epoch, t->accumulate, t->batch, t->lr,
              json_string(f->c->resolved, "train.schedule"), t->warmup);
     if (t->warmup >= horizon)
-        log_warn("train.warmup is %d, and training ends at update %lld: the learning rate never "
-                 "comes to train.lr",
+        log_warn("train.warmup is %d, and training ends at update %lld: the learning rate rises "
+                 "to the end",
                  t->warmup, (long long)horizon);
 }
 

@@ -83,20 +83,22 @@ static void draw(Meter *m, const State *s, double lr, double norm, bool keep) {
     const double n = t->answers + b->answers, flops = w.flops / w.seconds;
     const bool bits = m->conf->objective == OBJECTIVE_MASKED;
     const double loss = (t->loss + b->loss) / n / (bits ? log(2) : 1);
-    char left[32], samples[32], tokens[32], speed[32], losses[32], share[16];
+    char left[32], samples[32], tokens[32], speed[32], losses[32] = "-", right[16] = "-", share[16];
     if (m->among) show_place(m, s, &w);
-    snprintf(losses, sizeof losses, loss < 1000 ? "%.3f" : "%.3g", loss);
-    log_progress(keep,
-                 "%lld/%lld ep %.2f  %s left  %s %s acc %.1f%%  lr %.1e |g| %.2g  "
-                 "%s/s %s tok/s %sFLOP/s%s",
-                 (long long)s->update, (long long)m->horizon,
-                 (double)s->update / (double)m->per_epoch,
-                 format_duration(left, sizeof left, seconds_left(m, s, &w)), bits ? "bits" : "loss",
-                 losses, 100 * (t->correct + b->correct) / n, lr, norm,
-                 format_rate(samples, sizeof samples, w.samples / w.seconds),
-                 format_count(tokens, sizeof tokens, w.tokens / w.seconds),
-                 format_count(speed, sizeof speed, flops),
-                 share_text(share, sizeof share, peak_share(m, flops * 1e-9)));
+    if (n > 0) { /* else all updates since were left out */
+        snprintf(losses, sizeof losses, loss < 1000 ? "%.3f" : "%.3g", loss);
+        snprintf(right, sizeof right, "%.1f%%", 100 * (t->correct + b->correct) / n);
+    }
+    log_progress(
+        keep,
+        "%lld/%lld ep %.2f  %s left  %s %s acc %s  lr %.1e |g| %.2g  "
+        "%s/s %s tok/s %sFLOP/s%s",
+        (long long)s->update, (long long)m->horizon, (double)s->update / (double)m->per_epoch,
+        format_duration(left, sizeof left, seconds_left(m, s, &w)), bits ? "bits" : "loss", losses,
+        right, lr, fabs(norm), format_rate(samples, sizeof samples, w.samples / w.seconds),
+        format_count(tokens, sizeof tokens, w.tokens / w.seconds),
+        format_count(speed, sizeof speed, flops),
+        share_text(share, sizeof share, peak_share(m, flops * 1e-9)));
 }
 
 static void show(Meter *m, const State *s, double lr, double norm) {
@@ -245,14 +247,13 @@ void meter_rollback(Meter *m, const State *s, int64_t from) {
 }
 
 void meter_changes(Meter *m, int64_t update, const Identity *was, const Identity *now) {
-    Err err;
     for (int i = 0; i < IDENTITY_PARTS; i++) {
         if (!identity_differs(was, now, i)) continue;
         begin_line(m, "change", update);
         metrics_text(&m->file, "what", identity_names[i]);
         metrics_text(&m->file, "was", was->part[i]);
         metrics_text(&m->file, "now", now->part[i]);
-        tell_end(&m->failing, metrics_end(&m->file, &err), &err);
+        end_line(m);
     }
 }
 
