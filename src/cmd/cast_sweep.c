@@ -42,7 +42,7 @@ static const Program program = {
     "Makes a run of every combination of values and seeds, one after the other, each as cast_train "
     "would, in a directory of its own: DIR/clusters=16,seed=2. All keys of cast_train can be set; "
     "values with commas are JSON: '[1,2]', '{\"type\":\"full\",\"a\":1}', '\"a,b\"'. All "
-    "combinations are checked first.\n\n"
+    "combinations are checked first; one that cannot be run is told, and the others are made.\n\n"
     "Stopped at any moment, by whatever, the same command goes on where it was; runs that are done "
     "are not repeated. SIGUSR2 makes the run at hand save and go on. One that fails is told, tried "
     "again by the next call, and holds up no "

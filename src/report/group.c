@@ -423,8 +423,9 @@ static double test_accuracy(const Run *r, int which) {
     return r->tested[which] && run_done(r) ? accuracy(&r->test[which]) : NAN;
 }
 
-static double test_bits(const Run *r) {
-    return r->tested[RUN_BEST] && run_done(r) ? r->test[RUN_BEST].value[RUN_BITS] : NAN;
+static double bits(const Run *r) {
+    const RunLine *l = run_done(r) && r->tested[RUN_BEST] ? &r->test[RUN_BEST] : run_best(r);
+    return l ? l->value[RUN_BITS] : NAN;
 }
 
 static double last_memory(const Run *r) {
@@ -445,7 +446,7 @@ static double figure(const Run *r, int which) {
     case LAST: return test_accuracy(r, RUN_LAST);
     case VALIDATION: return run_done(r) ? accuracy(run_best(r)) : NAN;
     case SO_FAR: return run_done(r) ? NAN : accuracy(run_best(r));
-    case BITS: return test_bits(r);
+    case BITS: return bits(r);
     case SAMPLES: return run_samples_per_s(r);
     case MEMORY: return last_memory(r);
     case EPOCHS: return made(r, RUN_EPOCH);

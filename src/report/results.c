@@ -98,7 +98,8 @@ static void add_notes(Table *t, bool spread, Extra extra) {
     if (spread) table_note(t, mem_strdup("±: the sample standard deviation over runs."));
     if (extra.bits)
         table_note(t, mem_strdup("masked: masked training; its accuracy is of masked tokens, and "
-                                 "bits a token is the test of the best."));
+                                 "bits a token is the test of the best, or its validation where "
+                                 "there was no test."));
     if (extra.unfinished)
         table_note(t, mem_strdup("unfinished: validation is the best so far of the runs that did "
                                  "not come to their end, or were not tested there."));
