@@ -183,6 +183,7 @@ const Task task_listops = {
     .classes = LISTOPS_CLASSES,
     .per_example = 1,
     .max_length = 2000,
+    .shortest = 501,
     .masked = 0.1,
     .official = {96000, 2000, 2000},
     .source = "basic_train.tsv, basic_val.tsv and basic_test.tsv of the Long Range Arena's release",

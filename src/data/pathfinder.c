@@ -292,6 +292,7 @@ const Task task_pathfinder = {
     .name = "pathfinder",
     .title = "are two disks joined by a dashed path, pixel by pixel; 32 x 32",
     .max_length = 32 * 32,
+    .shortest = 32 * 32,
     .masked = 0.5,
     .generated = {RULES "side 32, 14 paddles, 5 distractors, contrast 2;"},
     PATHFINDER,
@@ -301,6 +302,7 @@ const Task task_pathx = {
     .name = "pathx",
     .title = "the same; 128 x 128",
     .max_length = 128 * 128,
+    .shortest = 128 * 128,
     .masked = 0.5,
     .generated = {RULES "side 128, 14 paddles, 8 distractors, contrast 0.9;",
                   RULES "side 128, 14 paddles, 17 distractors, contrast 0.7;"}, /* as released */

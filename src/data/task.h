@@ -47,6 +47,7 @@ struct Task {
     int vocab, classes; /* of prepared data; 0: the data say it, and all up to max_length */
     int per_example;    /* documents an example: 1, or 2 for pairs */
     int max_length;     /* what training reads of a sequence by default */
+    int shortest;       /* no example of the benchmark's has fewer tokens; 0: some may have one */
     double masked;      /* masked training's share of tokens; 0: the config must say it */
     bool holds_out;     /* validation is a part of train, chosen when training (data.holdout) */
     int official[3];    /* examples of train, val and test in the official files; 0: none */

@@ -350,10 +350,23 @@ static bool open_state(Trainer *t, Err *err) {
     return true;
 }
 
+/* Data of which no example could be read whole are not what such a config was written for. */
+static bool check_lengths(const Config *c, Err *err) {
+    const int most = c->model.conf.max_length;
+    Err unused;
+    if (most >= c->task->shortest || !task_would_make(c->task, c->data_dir, &unused)) return true;
+    return err_set(err, EX_NOINPUT,
+                   "%s: no prepared data, and none are made for model.max_length = %d, since the "
+                   "benchmark's have %d tokens or more; 'cast_data generate %s --help' has what "
+                   "makes shorter ones",
+                   c->data_dir, most, c->task->shortest, c->task->name);
+}
+
 /* Makes the data where that is possible, but not for a checkpoint: they would be others. A dry run
  * makes nothing and does without. */
 static bool open_data(Trainer *t, Err *err) {
     const Config *c = t->c;
+    if (!t->goes_on && !check_lengths(c, err)) return false;
     if (t->r->dry_run && !t->goes_on && task_would_make(c->task, c->data_dir, err)) {
         t->loader.c = c;
         log_info("data     %s: not there yet; a run makes it first, or says what is missing",
