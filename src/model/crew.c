@@ -182,6 +182,8 @@ void crew_answer(const Model *m, int max_batch, const Err *err) {
     ranks_send(0, err, sizeof *err);
 }
 
+void crew_leave(void) { close_memory(); }
+
 void crew_take_batch(const Model *m, Deal *d, const Call *call, Sample *samples) {
     const int *at = ints;
     ranks_tell(ints, call->ints * sizeof *ints);

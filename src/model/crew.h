@@ -62,6 +62,8 @@ void crew_dismiss(void);
 Call crew_call(void);
 bool crew_offer(CrewModel *model, char **json, Err *err);
 void crew_answer(const Model *m, int max_batch, const Err *err);
+/* After CREW_RELEASE: frees what an answer that all is well has opened. */
+void crew_leave(void);
 void crew_answer_echo(const Call *call);
 /* After a batch's order: into (max_batch) samples, and before a step how fast ranks are, into d. */
 void crew_take_batch(const Model *m, Deal *d, const Call *call, Sample *samples);

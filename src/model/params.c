@@ -196,6 +196,24 @@ int params_tensors(const Params *p, const real *w, const char *prefix, unsigned 
     return n;
 }
 
+int params_block(const char *name, const char **rest) {
+    int block = -1, used = 0;
+    const bool named = sscanf(name, "blocks.%d.%n", &block, &used) == 1 && used > 0;
+    *rest = name + (named ? used : 0);
+    return named ? block : -1;
+}
+
+enum { CHUNK = 16384 };
+
+int params_chunks(const Params *p) { return (int)((p->total + CHUNK - 1) / CHUNK); }
+
+bool params_overlap(const Param *q, int chunk, size_t *from, size_t *to) {
+    const size_t a = (size_t)chunk * CHUNK, b = a + CHUNK;
+    *from = q->at > a ? q->at : a;
+    *to = q->at + q->n < b ? q->at + q->n : b;
+    return *from < *to;
+}
+
 size_t params_trained(const Params *p) {
     size_t n = 0;
     for (int i = 0; i < p->count; i++)

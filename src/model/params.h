@@ -61,6 +61,15 @@ bool params_lacks(const Param *p, const StFile *f);
 int params_tensors(const Params *p, const real *w, const char *prefix, unsigned flags,
                    StTensor *tensors, char (*names)[96]);
 
+/* The number of the block that a parameter is of, and the rest of its name ("attn.q.weight"); -1
+ * and the whole name where it is of none. */
+int params_block(const char *name, const char **rest);
+
+/* The vector in chunks that threads take, always the same: how many, and what a chunk has of a
+ * parameter; false: nothing. */
+int params_chunks(const Params *p);
+bool params_overlap(const Param *q, int chunk, size_t *from, size_t *to);
+
 /* The number of trained values. */
 size_t params_trained(const Params *p);
 

@@ -4,15 +4,11 @@
 
 #include "core/lanes.h"
 
-enum { CHUNK = 16384 };
-
-static int chunks(const Params *p) { return (int)((p->total + CHUNK - 1) / CHUNK); }
-
 void adamw_layout(Adamw *o, Arena *a, const Params *params) {
     o->params = params;
     o->m = arena_reals(a, params->total);
     o->v = arena_reals(a, params->total);
-    o->per_chunk = arena_take(a, (size_t)chunks(params), sizeof *o->per_chunk);
+    o->per_chunk = arena_take(a, (size_t)params_chunks(params), sizeof *o->per_chunk);
 }
 
 typedef struct Job {
@@ -22,14 +18,6 @@ typedef struct Job {
     const real *grads;
     double lr, factor, bias1, bias2;
 } Job;
-
-/* The part of parameter q that lies in the chunk; false if none does. */
-static bool overlap(const Param *q, int chunk, size_t *from, size_t *to) {
-    const size_t a = (size_t)chunk * CHUNK, b = a + CHUNK;
-    *from = q->at > a ? q->at : a;
-    *to = q->at + q->n < b ? q->at + q->n : b;
-    return *from < *to;
-}
 
 static double sum_squares(const real *g, size_t from, size_t to) {
     double sum = 0;
@@ -44,7 +32,7 @@ static void norm_chunk(void *ctx, int chunk, int thread) {
     double sum = 0;
     size_t from, to;
     for (int i = 0; i < p->count; i++)
-        if ((p->list[i].flags & PARAM_TRAINED) && overlap(&p->list[i], chunk, &from, &to))
+        if ((p->list[i].flags & PARAM_TRAINED) && params_overlap(&p->list[i], chunk, &from, &to))
             sum += sum_squares(j->grads, from, to);
     j->o->per_chunk[chunk] = sum;
 }
@@ -52,8 +40,8 @@ static void norm_chunk(void *ctx, int chunk, int thread) {
 double adamw_grad_norm(const Adamw *o, const real *grads) {
     Job job = {.o = o, .grads = grads};
     double sum = 0;
-    lanes_run(chunks(o->params), norm_chunk, &job);
-    for (int i = 0; i < chunks(o->params); i++) sum += o->per_chunk[i];
+    lanes_run(params_chunks(o->params), norm_chunk, &job);
+    for (int i = 0; i < params_chunks(o->params); i++) sum += o->per_chunk[i];
     return sqrt(sum);
 }
 
@@ -127,7 +115,7 @@ static void update_chunk(void *ctx, int chunk, int thread) {
     size_t from, to;
     for (int i = 0; i < p->count; i++) {
         const Param *q = &p->list[i];
-        if ((q->flags & PARAM_TRAINED) && overlap(q, chunk, &from, &to))
+        if ((q->flags & PARAM_TRAINED) && params_overlap(q, chunk, &from, &to))
             update_range(j, q, from, to);
     }
 }
@@ -141,7 +129,7 @@ static void check_chunk(void *ctx, int chunk, int thread) {
     int i = 0;
     for (; i < p->count; i++) {
         const Param *q = &p->list[i];
-        if ((q->flags & PARAM_TRAINED) && overlap(q, chunk, &from, &to) &&
+        if ((q->flags & PARAM_TRAINED) && params_overlap(q, chunk, &from, &to) &&
             !range_stays_finite(j, q, from, to))
             break;
     }
@@ -160,8 +148,8 @@ const Param *adamw_overflow(const Adamw *o, const AdamwConf *conf, real *w, cons
     Job job = job_of(o, conf, w, grads, lr, factor, step);
     const Params *p = o->params;
     int first = p->count;
-    lanes_run(chunks(p), check_chunk, &job);
-    for (int i = 0; i < chunks(p); i++)
+    lanes_run(params_chunks(p), check_chunk, &job);
+    for (int i = 0; i < params_chunks(p); i++)
         if (o->per_chunk[i] < first) first = (int)o->per_chunk[i];
     return first < p->count ? &p->list[first] : NULL;
 }
@@ -169,5 +157,5 @@ const Param *adamw_overflow(const Adamw *o, const AdamwConf *conf, real *w, cons
 void adamw_update(const Adamw *o, const AdamwConf *conf, real *w, const real *grads, double lr,
                   double factor, int64_t step) {
     Job job = job_of(o, conf, w, grads, lr, factor, step);
-    lanes_run(chunks(o->params), update_chunk, &job);
+    lanes_run(params_chunks(o->params), update_chunk, &job);
 }

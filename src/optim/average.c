@@ -2,8 +2,6 @@
 
 #include "core/lanes.h"
 
-enum { CHUNK = 16384 };
-
 double average_decay(double decay, int64_t t) {
     const double early = (1 + (double)t) / (10 + (double)t);
     return early < decay ? early : decay;
@@ -27,15 +25,15 @@ static void average_range(const Job *j, size_t from, size_t to) {
 
 static void average_chunk(void *ctx, int chunk, int thread) {
     const Job *j = ctx;
-    const size_t a = (size_t)chunk * CHUNK, b = a + CHUNK;
+    size_t from, to;
     for (int i = 0; i < j->p->count; i++) {
         const Param *q = &j->p->list[i];
-        const size_t from = q->at > a ? q->at : a, to = q->at + q->n < b ? q->at + q->n : b;
-        if (!(q->flags & PARAM_DRAWN) && from < to) average_range(j, from, to);
+        if (!(q->flags & PARAM_DRAWN) && params_overlap(q, chunk, &from, &to))
+            average_range(j, from, to);
     }
 }
 
 void average_update(const Params *p, real *average, const real *w, double decay) {
     Job job = {p, average, w, decay};
-    lanes_run((int)((p->total + CHUNK - 1) / CHUNK), average_chunk, &job);
+    lanes_run(params_chunks(p), average_chunk, &job);
 }

@@ -18,21 +18,13 @@ static const char *treatment(const Param *p) {
     return p->flags & PARAM_DECAYED ? "trained, decayed" : "trained";
 }
 
-/* The number of the block that a parameter belongs to, -1 for none, and the rest of its name. */
-static int block_of(const Param *p, const char **rest) {
-    int block = -1, used = 0;
-    *rest = p->name;
-    if (sscanf(p->name, "blocks.%d%n", &block, &used) == 1) *rest = p->name + used;
-    return block;
-}
-
 static void print_parameter(const Param *p, int depth) {
     const char *rest;
     char name[96], type[ST_DESCRIBED], count[32];
-    const int block = block_of(p, &rest);
+    const int block = params_block(p->name, &rest);
     if (block > 0) return;
     if (block == 0 && depth > 1) {
-        snprintf(name, sizeof name, "blocks.0-%d%s", depth - 1, rest);
+        snprintf(name, sizeof name, "blocks.0-%d.%s", depth - 1, rest);
         snprintf(count, sizeof count, "%d x %zu", depth, p->n);
     } else {
         snprintf(name, sizeof name, "%s", p->name);

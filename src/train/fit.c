@@ -35,9 +35,11 @@ static bool swaps(const Config *now, const Source *from) {
 /* The name that a tensor of attention has in its block, without "attn."; NULL: it is none of a
  * block of the model. */
 static const char *in_attention(const Model *m, const char *name) {
-    int block = 0, used = 0;
-    if (sscanf(name, "blocks.%d.attn.%n", &block, &used) != 1 || !used) return NULL;
-    return block < m->conf.depth ? name + used : NULL;
+    static const char attn[] = "attn.";
+    const char *rest;
+    const int block = params_block(name, &rest);
+    if (block < 0 || block >= m->conf.depth || strncmp(rest, attn, strlen(attn)) != 0) return NULL;
+    return rest + strlen(attn);
 }
 
 /* Whether it is a mechanism's own: all but the projections, which are the block's. */

@@ -47,6 +47,7 @@ static void be_hired(Helper *h) {
 }
 
 static void be_released(Helper *h) {
+    crew_leave();
     void *const all[] = {h->samples, h->out.loss, h->out.predicted, h->out.right, h->w, h->grads};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mem_free(all[i]);
     engine_close(&h->e);

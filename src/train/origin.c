@@ -106,14 +106,6 @@ typedef struct Names {
     int n, more;                     /* more: labels that found no room */
 } Names;
 
-/* The number of the block that a name is of, -1 for none, and the rest of it. */
-static int block_of(const char *name, const char **rest) {
-    int block = -1, used = 0;
-    *rest = name;
-    if (sscanf(name, "blocks.%d.%n", &block, &used) == 1 && used) *rest = name + used;
-    return *rest == name ? -1 : block;
-}
-
 static void add_label(Names *s, int block, const char *label, int length) {
     char text[sizeof s->label[0]];
     snprintf(text, sizeof text, "%.*s", length, label);
@@ -133,7 +125,7 @@ static void add_label(Names *s, int block, const char *label, int length) {
 /* Whether two parameters are of one module: "attn" of one block, "tok". */
 static bool one_module(const Param *a, const Param *b) {
     const char *x, *y;
-    if (block_of(a->name, &x) != block_of(b->name, &y)) return false;
+    if (params_block(a->name, &x) != params_block(b->name, &y)) return false;
     const size_t n = strcspn(x, ".");
     return n == strcspn(y, ".") && !strncmp(x, y, n);
 }
@@ -147,7 +139,7 @@ static void add_params(Names *s, const Origin *o, OriginPart part) {
             alike = alike && o->part[to] == o->part[from];
         for (int i = from; i < to; i++) {
             const char *rest;
-            const int block = block_of(p->list[i].name, &rest);
+            const int block = params_block(p->list[i].name, &rest);
             if (o->part[i] != part) continue;
             add_label(s, block, rest, (int)(alike ? strcspn(rest, ".") : strlen(rest)));
         }
@@ -157,7 +149,7 @@ static void add_params(Names *s, const Origin *o, OriginPart part) {
 static void add_left(Names *s, const Origin *o) {
     for (int i = 0; i < o->file.ntensors; i++) {
         const char *rest;
-        const int block = block_of(o->file.tensors[i].name, &rest);
+        const int block = params_block(o->file.tensors[i].name, &rest);
         if (is_left(o, &o->file.tensors[i])) add_label(s, block, rest, (int)strlen(rest));
     }
 }
