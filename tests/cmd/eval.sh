@@ -195,6 +195,8 @@ expect 65 'is not a checkpoint' "a file that is none" "${eval[@]}" "$tmp/data/te
 expect 66 "nodata/test.safetensors.*cast_data generate listops --out $tmp/nodata" "missing data" \
     "${eval[@]}" "$tmp/run" data.dir="$tmp/nodata"
 make_data "$tmp/text" retrieval 9 3 3 20
+mkdir "$tmp/kept" && cp "$tmp/run"/*.json* "$tmp/kept"
+expect 66 'kept: has no best.safetensors: .* its checkpoints are elsewhere' "metrics without checkpoints" "${eval[@]}" "$tmp/kept"
 expect 65 'not those of task listops' "data of another task" "${eval[@]}" "$tmp/run" data.dir="$tmp/text"
 cp -r "$tmp/run" "$tmp/own"
 expect 64 'is the checkpoint itself' "predictions over the checkpoint" "${eval[@]}" "$tmp/own" --predict "$tmp/own/best.safetensors"

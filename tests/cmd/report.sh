@@ -215,6 +215,7 @@ echo '{"mechanism": "full", "accuracy": 0.5}' >"$tmp/points"
 expect 64 "nothing to draw" "a plot over no cost" "$report" "$tmp/points" --what points --plot "$tmp/x.svg"
 printf '{"mechanism": "full", "error": 0.5}\n{"mechanism": "full"}\n' >"$tmp/points"
 expect 65 'points: line 2: is no row' "a line that is none" "$report" "$tmp/points" --what points
+expect 66 'points: is a file, not a run.s directory; rows .* --what length' "rows as a run" "$report" "$tmp/points"
 expect 66 'is a directory' "a run as rows" "$report" "$tmp/sweep" --what points
 printf '%s\n' '{"task": "text", "mechanism": "full", "accuracy": 0.5}' '{"config": {"task": "image"}, "mechanism": "full", "accuracy": 0.3}' \
     >"$tmp/points"
