@@ -118,3 +118,4 @@ edit "$tmp/skip/last.safetensors" state.best_update '\x00'
 edit "$tmp/skip/last.safetensors" state.guard "$(repeat 16 '\x00')"
 expect 70 'update 101: loss nan, .*, the last of 100 in a row. The state of update 101 is saved' "a hundred in a row" \
     "${skip[@]}" train.eval_every=1000 --out "$tmp/skip"
+check "which shows no means of none" grep -q ' loss - acc - ' "$tmp/out"
