@@ -21,6 +21,11 @@ RngKey rng_subkey_name(RngKey key, const char *name);
 /* The raw generator: four words of counter, two of key (Random123's philox4x32_10). */
 void rng_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 
+/* The words of draws first, first + 1, ..., RNG_DRAWS of them: of each its four, as rng_philox
+ * gives them of the counter (draw low, draw high, 0, 0), in a fraction of its time. */
+enum { RNG_DRAWS = 32 };
+void rng_draws(uint32_t out[4 * RNG_DRAWS], RngKey key, uint64_t first);
+
 /* The i-th word, the i-th uniform of [0,1) (53 bits), the i-th uniform integer of [0,n), n > 0. */
 uint64_t rng_u64(RngKey key, uint64_t i);
 double rng_uniform(RngKey key, uint64_t i);

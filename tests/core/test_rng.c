@@ -51,6 +51,24 @@ static void draws_are_of_the_generator(void **state) {
 
 static bool same(RngKey a, RngKey b) { return a.k[0] == b.k[0] && a.k[1] == b.k[1]; }
 
+/* Side by side they are what they are one by one, where a counter's upper word changes too. */
+static void draws_side_by_side(void **state) {
+    (void)state;
+    static const uint64_t firsts[] = {0, 1, ((uint64_t)1 << 32) - 5, ~(uint64_t)0 - 40};
+    for (uint64_t i = 0; i < 4 * 8; i++) {
+        const RngKey key = rng_key(i * 0x243f6a8885a308d3);
+        const uint64_t first = firsts[i % 4];
+        uint32_t all[4 * RNG_DRAWS], one[4];
+        rng_draws(all, key, first);
+        for (uint64_t j = 0; j < RNG_DRAWS; j++) {
+            const uint32_t counter[4] = {(uint32_t)(first + j), (uint32_t)((first + j) >> 32), 0,
+                                         0};
+            rng_philox(one, counter, key.k);
+            assert_memory_equal(all + 4 * j, one, sizeof one);
+        }
+    }
+}
+
 static void keys_differ(void **state) {
     (void)state;
     const RngKey root = rng_key(1);
@@ -153,6 +171,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_answers),
         cmocka_unit_test(draws_are_of_the_generator),
+        cmocka_unit_test(draws_side_by_side),
         cmocka_unit_test(keys_differ),
         cmocka_unit_test(normals_have_their_moments),
         cmocka_unit_test(uniforms_fill_their_range),
