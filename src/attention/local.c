@@ -11,7 +11,7 @@ typedef struct Local {
 
 static const ConfigKey keys[] = {
     {"window", KEY_INT, offsetof(Local, window), "128", 1, 1 << 20, NULL,
-     "tokens that a token sees, half of them on either side"},
+     "a token sees those at most half as many places away, and itself"},
     {0},
 };
 

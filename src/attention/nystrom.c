@@ -228,9 +228,15 @@ static void open(State *o, const Nystrom *s, const AttnCall *c, bool backward) {
     attend_pack_keys(&o->queries.p, o->mean[1], o->M, NULL, o->L);
 }
 
+static void tell(const State *o, AttnTrace *trace) {
+    for (int head = 0; head < o->s->shape.h; head++)
+        attn_trace_choice(trace, head, pinverse_column(&o->inverse, head));
+}
+
 static void forward(const void *self, const AttnCall *c) {
     State o = {0};
     open(&o, self, c, false);
+    if (c->trace && !is_exact(o.s, c->N)) tell(&o, c->trace);
     exact_attend(c, &o.queries);
     if (o.s->conv_kernel) attn_each(c, attn_tiles(c->N), conv_tile, NULL, &o);
     attn_output(c, &o.rows, c->Y, NULL, c->N);

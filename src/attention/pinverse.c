@@ -74,6 +74,12 @@ static real column_norm(const PInverse *p, const real *A, int *column) {
     return most;
 }
 
+int pinverse_column(const PInverse *p, int head) {
+    int column;
+    column_norm(p, pinverse_input(p, head), &column);
+    return column;
+}
+
 static void factors(const Factors *f, const PInverse *p, const real *A, const real *Z) {
     product(p, f->P, A, Z);
     scale(p, f->P, -1);

@@ -20,6 +20,9 @@ void pinverse_layout(PInverse *p, AttnMemory *memory, int h, int L, int steps, b
 real *pinverse_input(const PInverse *p, int head);
 const real *pinverse_output(const PInverse *p, int head);
 
+/* After forward: the column that |A|_1 is the sum of, which is a choice (attn_trace_choice). */
+int pinverse_column(const PInverse *p, int head);
+
 void pinverse_forward(const PInverse *p, int head, Arena scratch);
 /* dA (L,L) is written; dZ (L,L) is used up. */
 void pinverse_backward(const PInverse *p, int head, real *dA, real *dZ, Arena scratch);

@@ -161,7 +161,7 @@ static inline real vec_sum(Vec v) {
     return pairs[0] + pairs[1];
 }
 
-/* The largest element; NaN may be passed over. */
+/* The largest element; NaN may be passed over, and with it what came before it. */
 static inline real vec_top(Vec v) {
     real x[VEC], top;
     vec_store(x, v, VEC);

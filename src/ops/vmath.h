@@ -1,6 +1,6 @@
 /* The hot transcendental loops, of vec.h's exp, erf and erfc. Held to a few ULP by
  * tests/ops/test_vmath.c. NaN in gives NaN out, but of the largest of several, where it may be
- * passed over. */
+ * passed over, and with it what came before it. */
 #ifndef OPS_VMATH_H
 #define OPS_VMATH_H
 

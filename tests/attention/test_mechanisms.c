@@ -100,6 +100,73 @@ static void needs_grow_with_length(void **state) {
     check_growth(&attn_cast, "\"clusters\":1");
 }
 
+/* Counted by hand: width 8 in 2 heads of 4, documents of at most 16 tokens. */
+typedef struct Count {
+    const AttnMech *m;
+    const char *keys; /* what is counted of each, in multiply-adds, is beside it */
+    int N;
+    double operations;
+} Count;
+
+static const Count counts[] = {
+    /* scores of queries and keys, phi; pairs of 4 x 4 in 4 clusters, twice; summaries; mixture */
+    {&attn_cast, "\"clusters\":4", 10, 2 * (640 + 80 + 2 * 512 + 128 + 320)},
+    {&attn_cast, "\"clusters\":4", 3, 2 * (192 + 24 + 2 * 288 + 96 + 96)}, /* of 3 x 3 */
+    {&attn_cast, "\"clusters\":4,\"intra\":false", 10, 2 * (640 + 80 + 128 + 320)},
+    {&attn_cast, "\"clusters\":4,\"summaries\":false", 10, 2 * (640 + 80 + 2 * 512)},
+    /* 10 tokens in clusters of 2.5, of which each token is in one */
+    {&attn_cast, "\"clusters\":4,\"mechanism\":\"sa_topk\"", 10,
+     2 * (640 + 80 + 2 * 200 + 80 + 320)},
+    {&attn_full, "", 10, 2 * (2 * 800)},
+    {&attn_naive, "", 10, 2 * (2 * 800)},
+    {&attn_local, "\"window\":4", 10, 2 * (2 * 44 * 8)}, /* 5 of each token, but 6 at the ends */
+    {&attn_local, "\"window\":5", 2, 2 * (2 * 4 * 8)},
+    /* bits of hashes; scores and values of centroids */
+    {&attn_clustered, "\"clusters\":3,\"bits\":5", 10, 2 * (400 + 2 * 240)},
+    {&attn_clustered, "\"clusters\":3,\"bits\":5", 2, 2 * (80 + 2 * 32)},
+    {&attn_i_clustered, "\"clusters\":3,\"bits\":5,\"top_k\":4", 10, 2 * (400 + 2 * 240 + 2 * 320)},
+    {&attn_i_clustered, "\"clusters\":3,\"bits\":5,\"top_k\":4", 2, 2 * (80 + 2 * 32 + 2 * 32)},
+    /* two rounds of hashes, 2 directions; of two chunks, or of all there are */
+    {&attn_lsh, "\"rounds\":2,\"buckets\":4,\"chunk\":3", 10, 2 * 2 * (160 + 2 * 480)},
+    {&attn_lsh, "\"rounds\":2,\"buckets\":4,\"chunk\":3", 5, 2 * 2 * (80 + 2 * 200)},
+    /* two rounds of hashes of queries and keys; of a cluster */
+    {&attn_smyrf, "\"rounds\":2,\"cluster_size\":4", 10, 2 * 2 * (2 * 80 + 2 * 320)},
+    {&attn_smyrf, "\"rounds\":2,\"cluster_size\":4", 3, 2 * 2 * (2 * 24 + 2 * 72)},
+    /* features of queries and keys, and two products with them */
+    {&attn_performer, "\"features\":5", 10, 2 * (4 * 400)},
+    {&attn_performer, "", 10, 2 * (4 * 640)}, /* 8 features */
+    {&attn_linear, "", 10, 2 * (2 * 320 + 2 * 80)},
+    /* two mixtures; scores, values */
+    {&attn_linformer, "\"rank\":3", 10, 2 * (2 * 240 + 2 * 240)},
+    /* queries on landmarks and landmarks on keys; landmarks on landmarks and Z (B V); 3 steps of 4
+     * products a head; 5 taps */
+    {&attn_nystrom, "\"landmarks\":4,\"pinv_iterations\":3,\"conv_kernel\":5", 10,
+     2 * (2 * 320 + 2 * 320 + 2 * 128 + 2 * 3 * 4 * 64 + 400)},
+    {&attn_nystrom, "\"landmarks\":4,\"conv_kernel\":5", 4, 2 * (2 * 128 + 160)}, /* exact */
+};
+
+static void operations_are_those_of_the_method(void **state) {
+    (void)state;
+    const AttnShape shape = {8, 2, 4, 16, 16, true};
+    for (int i = 0; attn_table[i]; i++) {
+        int rows = 0;
+        for (size_t j = 0; j < sizeof counts / sizeof *counts; j++) {
+            const Count *c = &counts[j];
+            Err err = {0};
+            if (c->m != attn_table[i]) continue;
+            void *self = mech_open(c->m, c->keys, &shape, &err);
+            if (!self) fail_msg("%s %s: %s", c->m->name, c->keys, err.text);
+            const double n = c->m->flops(self, c->N);
+            if (n != c->operations)
+                fail_msg("%s %s, %d tokens: %g operations for %g", c->m->name, c->keys, c->N, n,
+                         c->operations);
+            free(self);
+            rows++;
+        }
+        if (!rows) fail_msg("%s: count its operations by hand", attn_table[i]->name);
+    }
+}
+
 static void nothing_left_is_an_error(void **state) {
     (void)state;
     const AttnShape shape = {4, 2, 2, 8, 8, true};
@@ -250,9 +317,13 @@ static void cast_reports_what_it_chose(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_found),        cmocka_unit_test(swaps_are_told),
-        cmocka_unit_test(needs_grow_with_length), cmocka_unit_test(nothing_left_is_an_error),
-        cmocka_unit_test(digest_knows_choices),   cmocka_unit_test(cast_reports_what_it_chose),
+        cmocka_unit_test(names_are_found),
+        cmocka_unit_test(swaps_are_told),
+        cmocka_unit_test(needs_grow_with_length),
+        cmocka_unit_test(operations_are_those_of_the_method),
+        cmocka_unit_test(nothing_left_is_an_error),
+        cmocka_unit_test(digest_knows_choices),
+        cmocka_unit_test(cast_reports_what_it_chose),
     };
     lanes_open(1);
     gemm_open();
