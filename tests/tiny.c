@@ -100,7 +100,7 @@ void tiny_open(Tiny *t, TinyConf c, Draws d) {
     draw_samples(t, &c, &d);
     if (c.masked > 0) mask(t, &c, &d);
     draw_weights(t, &d);
-    traces_open(&t->traces, &t->m, t->B * c.per_example, t->m.max_tokens, 0);
+    traces_open(&t->traces, &t->m, t->B * c.per_example, t->m.max_tokens, TRACES_CHOICES);
     const size_t B = (size_t)c.B;
     t->out.loss = mem_alloc(B, sizeof *t->out.loss);
     t->out.predicted = mem_alloc(B, sizeof *t->out.predicted);

@@ -200,7 +200,8 @@ static void report(const Choose *t, AttnTrace *trace) {
     for (int c = 0; c < C && trace->seen; c++) report_seen(v, trace, c);
     for (int c = 0; c < C && trace->clusters; c++)
         for (int i = 0; i < slots; i++)
-            trace->clusters[c * slots + i] = i < v->size[c] ? cast_list(v, c)[i] : -1;
+            trace->clusters[(size_t)c * (size_t)slots + (size_t)i] =
+                i < v->size[c] ? cast_list(v, c)[i] : -1;
     if (trace->affinities)
         transpose(trace->affinities, C, t->affinity, (int)cast_token_reals(v->N), C, v->N);
 }

@@ -100,7 +100,7 @@ static void summaries_backward_head(const void *ctx, int head, Arena scratch) {
     const CastState *v = ctx;
     const AttnLinear *o = &v->call->proj[ATTN_O];
     const int d = v->call->d, e = v->s->shape.e, C = v->s->clusters;
-    real *dtable = v->dtable + head * C * d, *drinter = v->drinter + head * e;
+    real *dtable = cast_table_of(v->dtable, v->s, head), *drinter = v->drinter + head * e;
     for (int i = 0; i < cast_row_blocks(v); i++) {
         const Block b = cast_block(i, v->clustered, v->N);
         const size_t at = (size_t)b.n0 * (size_t)d;
@@ -175,7 +175,7 @@ static void mix_backward_block(const void *ctx, int i, Arena scratch) {
 static void query_table_backward(const CastState *v, int head) {
     const AttnCall *c = v->call;
     const int d = c->d, e = v->s->shape.e, C = v->s->clusters;
-    const real *dtable = v->dtable + head * C * d, *dbias = v->dbias + head * C;
+    const real *dtable = cast_table_of(v->dtable, v->s, head), *dbias = v->dbias + head * C;
     const real *S = attn_own(c, SURROGATE) + head * e;
     const AttnLinear *q = &c->proj[ATTN_Q];
     gemm_tn(q->dw + head * e * d, d, S, d, dtable, d, e, d, C, true);
@@ -191,9 +191,12 @@ static void mix_backward_head(const void *ctx, int head, Arena scratch) {
     const CastState *v = ctx;
     const AttnCall *c = v->call;
     const int d = c->d, e = v->s->shape.e, C = v->s->clusters;
-    real *dtable = v->dtable + head * C * d, *dbias = v->dbias + head * C;
-    memset(dtable, 0, (size_t)(C * d) * sizeof *dtable);
-    memset(dbias, 0, (size_t)C * sizeof *dbias);
+    const bool skipped = v->clustered < v->N;
+    real *dtable = cast_table_of(v->dtable, v->s, head), *dbias = v->dbias + head * C;
+    if (skipped) {
+        memset(dtable, 0, (size_t)C * (size_t)d * sizeof *dtable);
+        memset(dbias, 0, (size_t)C * sizeof *dbias);
+    }
     for (int i = 0; i < cast_row_blocks(v); i++) {
         const Block b = cast_block(i, v->clustered, v->N);
         const size_t at = (size_t)b.n0 * (size_t)d;
@@ -206,7 +209,7 @@ static void mix_backward_head(const void *ctx, int head, Arena scratch) {
                     v->rows.qkv[ATTN_Q] + at + head * e, d, C, e, b.rows, true);
         }
     }
-    if (v->clustered < v->N) query_table_backward(v, head);
+    if (skipped) query_table_backward(v, head);
 }
 
 static void query_table(const void *ctx, int head, Arena scratch) {

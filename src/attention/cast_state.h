@@ -126,6 +126,11 @@ double cast_avoided(const CastState *v);
  * these is wanted of a token, its query and its row of R need not be computed. */
 void cast_table(real *table, const Cast *s, const real *rows, const real *w, int head);
 
+/* A head of tables (h,C,d). */
+static inline real *cast_table_of(real *tables, const Cast *s, int head) {
+    return tables + (size_t)head * (size_t)s->clusters * (size_t)s->shape.d;
+}
+
 /* to (d,BLOCK) = a block's rows of x (N,d), transposed; zeros for tokens that are not there. */
 void cast_turn(real *to, const real *x, Block b, int d);
 

@@ -332,7 +332,7 @@ static bool run(const Config *c, const Options *o, Err *err) {
     }
     if (ok) {
         layout(&s, &s.memory);
-        traces_open(&s.traces, &c->model, s.batch.B * s.batch.per, most_tokens(&s), 0);
+        traces_open(&s.traces, &c->model, s.batch.B * s.batch.per, most_tokens(&s), TRACES_CHOICES);
         ok = read_weights(&c->model, s.w, o->weights, err) &&
              engine_open(&s.engine, &c->model, s.batch.B, c->train.lanes, true, err);
     }

@@ -17,22 +17,23 @@ static size_t places(const Traces *t) {
     return (size_t)t->heads * (size_t)t->rounds * (size_t)t->tokens;
 }
 
-void traces_open(Traces *t, const Model *m, int documents, int tokens, unsigned more) {
+void traces_open(Traces *t, const Model *m, int documents, int tokens, unsigned wanted) {
     const AttnMech *mech = m->mech;
     const size_t all = (size_t)documents * (size_t)m->conf.depth;
+    const bool choices = wanted & TRACES_CHOICES;
     bool keys = false;
     *t = (Traces){.documents = documents, .depth = m->conf.depth, .tokens = tokens};
     t->trace = mem_alloc(all, sizeof *t->trace);
-    if (mech->clusters) mech->clusters(m->attn, &t->C, &t->k);
-    if (mech->groups) mech->groups(m->attn, &t->rounds, &keys), t->heads = m->conf.heads;
+    if (choices && mech->clusters) mech->clusters(m->attn, &t->C, &t->k);
+    if (choices && mech->groups) mech->groups(m->attn, &t->rounds, &keys), t->heads = m->conf.heads;
     const size_t cells = (size_t)m->max_tokens * (size_t)t->C,
                  reals = (size_t)m->max_tokens * (size_t)m->conf.d;
     if (t->C) t->clusters = no_choices(all * slots(t));
     if (t->rounds) t->groups = no_choices(all * places(t));
     if (keys) t->groups_key = no_choices(all * places(t));
-    if (t->C && more & TRACES_AFFINITIES)
+    if (t->C && wanted & TRACES_AFFINITIES)
         t->affinities = mem_alloc(all * cells, sizeof *t->affinities);
-    if (more & TRACES_INPUTS) t->inputs = mem_alloc(all * reals, sizeof *t->inputs);
+    if (wanted & TRACES_INPUTS) t->inputs = mem_alloc(all * reals, sizeof *t->inputs);
     for (size_t i = 0; i < all; i++) {
         const size_t document = i / (size_t)t->depth, block = i % (size_t)t->depth,
                      at = block * (size_t)documents + document;

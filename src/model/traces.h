@@ -7,7 +7,7 @@
 
 typedef struct Traces {
     int documents, depth, tokens; /* tokens: of a row of groups */
-    int C, k, heads, rounds;      /* 0: the mechanism has none */
+    int C, k, heads, rounds;      /* 0: the mechanism has none, or they are not wanted */
     AttnTrace *trace;             /* (documents,depth), as the engine takes them */
     int *clusters;                /* (depth,documents,C,k) */
     int *groups, *groups_key;     /* (depth,documents,heads,rounds,tokens) */
@@ -15,9 +15,11 @@ typedef struct Traces {
     real *inputs;                 /* (documents,depth,max_tokens,d), where asked for */
 } Traces;
 
-/* For documents of at most `tokens` tokens, cls counted; `more`: what is wanted beside choices. */
-enum { TRACES_AFFINITIES = 1, TRACES_INPUTS = 2 };
-void traces_open(Traces *t, const Model *m, int documents, int tokens, unsigned more);
+/* What is wanted of them; affinities come with choices. */
+enum { TRACES_CHOICES = 1, TRACES_AFFINITIES = 2, TRACES_INPUTS = 4 };
+
+/* For documents of at most `tokens` tokens, cls counted. */
+void traces_open(Traces *t, const Model *m, int documents, int tokens, unsigned wanted);
 void traces_close(Traces *t);
 
 /* Fills in clusters.<block> I32 [B,C,k], groups.<block> and groups_key.<block> I32

@@ -9,7 +9,7 @@ bool clusters_traces(Traces *t, const Model *m, int documents, const char *where
         return err_set(err, EX_DATAERR,
                        "%s: its attention is '%s', which has no clusters: there is nothing to show",
                        where, m->mech->name);
-    traces_open(t, m, documents, m->max_tokens, TRACES_AFFINITIES);
+    traces_open(t, m, documents, m->max_tokens, TRACES_CHOICES | TRACES_AFFINITIES);
     return true;
 }
 

@@ -45,7 +45,7 @@ static void check_groups(const char *name, bool keys, int per) {
     StTensor t[3 * DEPTH];
     char names[3 * DEPTH][96];
     Traces traces;
-    traces_open(&traces, &model_of, EXAMPLES * per, TOKENS, 0);
+    traces_open(&traces, &model_of, EXAMPLES * per, TOKENS, TRACES_CHOICES);
     for (int i = 0; i < EXAMPLES * per * DEPTH; i++) {
         AttnTrace *trace = &traces.trace[i];
         assert_null(trace->clusters);
@@ -89,7 +89,7 @@ static void clusters_of_all_heads(void **state) {
     StTensor t[3 * DEPTH];
     char names[3 * DEPTH][96];
     Traces traces;
-    traces_open(&traces, &model_of, 2, TOKENS, TRACES_AFFINITIES);
+    traces_open(&traces, &model_of, 2, TOKENS, TRACES_CHOICES | TRACES_AFFINITIES);
     for (int i = 0; i < 2 * DEPTH; i++) traces.trace[i].clusters[CLUSTERS * SLOTS - 1] = i;
     for (int i = 0; i + 1 < 2 * DEPTH; i++)
         assert_ptr_equal(traces.trace[i + 1].affinities, traces.trace[i].affinities + 9 * CLUSTERS);
@@ -102,13 +102,26 @@ static void clusters_of_all_heads(void **state) {
     traces_close(&traces);
 }
 
+/* Who looks at inputs alone has no memory for choices. */
+static void choices_that_are_not_wanted(void **state) {
+    (void)state;
+    const AttnMech m = {.clusters = clusters, .groups = groups};
+    const Model model_of = model(&m, 1);
+    Traces traces;
+    traces_open(&traces, &model_of, 2, TOKENS, TRACES_INPUTS);
+    assert_null(traces.trace[0].clusters);
+    assert_null(traces.trace[0].groups);
+    assert_non_null(traces.trace[0].input);
+    traces_close(&traces);
+}
+
 /* A mechanism without choices has traces all the same, for its digest. */
 static void nothing_to_tell(void **state) {
     (void)state;
     const AttnMech m = {0};
     const Model model_of = model(&m, 1);
     Traces traces;
-    traces_open(&traces, &model_of, 2, TOKENS, TRACES_AFFINITIES);
+    traces_open(&traces, &model_of, 2, TOKENS, TRACES_CHOICES | TRACES_AFFINITIES);
     assert_non_null(traces.trace);
     assert_null(traces.trace[0].clusters);
     assert_null(traces.trace[0].affinities);
@@ -120,6 +133,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_by_head_and_round),
         cmocka_unit_test(clusters_of_all_heads),
+        cmocka_unit_test(choices_that_are_not_wanted),
         cmocka_unit_test(nothing_to_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
