@@ -105,12 +105,26 @@ static bool find_target(char target[FILE_PATH_MAX], const char *path, Err *err) 
     return !is_link || realpath(path, target) || cannot_create(path, err);
 }
 
+/* Whether the file system has no locks: no error but one would be that another holds it. */
+static bool has_no_locks(const char *path) {
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return false;
+    const bool none = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK;
+    close(fd);
+    return none;
+}
+
 /* -1 and errno. Another process may tidy up before it is locked, or be just about to; then it is
- * made again. Where the file system has no locks leftovers stay: nothing else is lost. */
+ * made again. Where the file system has no locks leftovers stay, but for one of a process that had
+ * this one's number, as in containers each has. */
 static int open_temp(const char *path) {
     struct stat st;
     for (;;) {
         const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno == EEXIST) {
+            if (has_no_locks(path) && unlink(path) == 0) continue;
+            errno = EEXIST;
+        }
         if (fd < 0) return fd;
         flock(fd, LOCK_EX);
         if (fstat(fd, &st) != 0 || st.st_nlink > 0) return fd;

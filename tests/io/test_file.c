@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -8,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -149,6 +151,32 @@ static void removes_what_the_dead_left(void **state) {
     assert_int_equal(err.code, EX_CANTCREAT);
     assert_true(atomic_commit(&a, &err));
     close(held);
+}
+
+/* In place of the system's, to be a file system without locks. */
+static bool no_locks;
+int flock(int fd, int operation) {
+    if (!no_locks) return (int)syscall(SYS_flock, fd, operation);
+    errno = ENOLCK;
+    return -1;
+}
+
+/* Where there are none, one that died may have had this process's number: in a container each has
+ * the same. */
+static void removes_its_own_where_nothing_locks(void **state) {
+    (void)state;
+    Err err;
+    char own[100];
+    snprintf(own, sizeof own, "z.json.tmp.%ld", (long)getpid());
+    scratch_write(own, "half", 4);
+    scratch_write("z.json.tmp.123456", "half", 4);
+    no_locks = true;
+    const bool ok = write_text(scratch("z.json"), "whole", &err);
+    no_locks = false;
+    if (!ok) fail_msg("%s", err.text);
+    check_text(scratch("z.json"), "whole");
+    assert_true(file_exists(scratch("z.json.tmp.123456")));
+    assert_false(file_exists(scratch(own)));
 }
 
 static void cannot_be_created(void **state) {
@@ -376,6 +404,7 @@ int main(void) {
         cmocka_unit_test(nothing_before_commit),
         cmocka_unit_test(full_disk_keeps_the_old),
         cmocka_unit_test(removes_what_the_dead_left),
+        cmocka_unit_test(removes_its_own_where_nothing_locks),
         cmocka_unit_test(cannot_be_created),
         cmocka_unit_test(pipes_and_links),
         cmocka_unit_test(rename_fails),
