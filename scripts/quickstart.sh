@@ -13,7 +13,7 @@ step "2 of 4: building"
 make --no-print-directory -j"$(nproc)" MODE=release all
 source='generated, depth 5, 24 to 128 tokens, MIN MAX of 2 to 4 arguments, seed 1'
 step "3 of 4: short ListOps: nested [MAX 2 9 [MIN 4 7 ] 0 ] to be worked out, answers 0 to 9"
-if [ -e "$data/test.safetensors" ]; then
+if [ -e "$data/train.safetensors" ]; then
     [[ $(./cast_data show "$data") == *$'\n'"  source   $source"$'\n'* ]] || {
         echo "$data holds another set: remove it, and run this again" >&2
         exit 73

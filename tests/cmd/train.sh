@@ -53,6 +53,8 @@ END
 expect 0 '^test accuracy of best .* 8 examples$' "a smoke run of what is not there" smoke "$tmp/words.json" --fast
 check "in a directory of its own" test -e "$tmp/smoke/runs/words-fast/metrics.jsonl"
 expect 0 'random tokens, for cast_train --fast' "on random tokens" "$bin/cast_data" show "$tmp/smoke/data/retrieval-fast-60"
+rm "$tmp/smoke/data/retrieval-fast-60/train.safetensors"
+expect 0 '^test accuracy of best .* 8 examples$' "which it makes again where a split is missing" smoke "$tmp/words.json" --fast
 expect 0 '^run +runs/words-fast, from the start' "which begins anew each time" smoke "$tmp/words.json" --fast
 expect 0 'lengths +150 tokens' "of other lengths too" smoke "$tmp/words.json" --fast model.max_length=75 --out runs/longer-fast
 expect 0 '^in runs/words-fast' "stopped" smoke "$tmp/words.json" --fast --stop-at 2
