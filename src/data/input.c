@@ -75,8 +75,14 @@ static bool find_columns(const Reading *r, const Lines *l, Span *c, Err *err) {
     Span all[LRA_COLUMNS];
     const int n = lines_columns(l, all, LRA_COLUMNS);
     const bool pair = r->asked->per_example == PAIR;
+    const int most = r->asked->task->words ? 2 : 1; /* expressions may have their targets */
     if (!pair && r->asked->task->tokens == TOKENS_BYTES) {
         c[0] = l->text;
+    } else if (!pair && n > most) {
+        return err_set(err, EX_DATAERR, "%s: line %d: %d columns between TABs, expected %s",
+                       l->path, l->line, n,
+                       most > 1 ? "an expression, or one and its target"
+                                : "one, of numbers between blanks");
     } else if (!pair) {
         c[0] = all[0];
     } else if (n == PAIR || n == LRA_COLUMNS) {

@@ -88,7 +88,11 @@ END
     expect 0 'line 6$' "lines of ids" predict custom "$tmp/ids.txt" --predict "$tmp/ids.csv"
     check "are the documents that have them" same "$tmp/own.csv" "$tmp/ids.csv"
     expect 65 'line 1, byte 3: expected numbers from 0 to 15' "an id that there is not" bash -c "echo 3 16 | '$bin/cast_eval' '$tmp/custom' --input -"
+    expect 65 'line 1: 2 columns between TABs, expected one' "ids behind a TAB" \
+        bash -c "printf '3\t4\n' | '$bin/cast_eval' '$tmp/custom' --input -"
 fi
+expect 65 'line 1: 3 columns between TABs, expected an expression' "an expression in more columns" \
+    bash -c "printf '[MAX 1 2 ]\t2\t3\n' | '$bin/cast_eval' '$tmp/listops' --input -"
 
 expect 64 'of a prepared split examples are told apart' "lines of one" predict listops "$tmp/data/listops" --lines
 expect 0 'example 3$' "another split" predict listops "$tmp/data/listops" --split val
