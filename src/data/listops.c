@@ -129,7 +129,7 @@ static bool reap(Harvest *h, uint64_t seed, Err *err) {
         const int before = h->done;
         /* One in twelve is kept, so this is about enough for what is missing. */
         int lanes = (h->total - h->done) / (PER_LANE / 12) + 1;
-        if (lanes > LANES) lanes = LANES;
+        if (lanes > LANES || barren > 0) lanes = LANES;
         lanes_run(lanes, grow_lane, &r);
         for (int lane = 0; lane < lanes; lane++) take_crop(h, &crops[lane]);
         r.first += (uint64_t)lanes * PER_LANE;

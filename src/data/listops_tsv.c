@@ -172,17 +172,14 @@ static bool write_row(AtomicFile *a, const Dataset *d, int example, Err *err) {
     return ok;
 }
 
-static bool write_split(const Dataset *d, const char *path, Err *err) {
-    AtomicFile a;
-    if (!atomic_open(&a, path, KIND_LISTOPS, err)) return false;
-    atomic_write(&a, header, strlen(header));
-    atomic_write(&a, "\r\n", 2);
-    for (int i = 0; i < d->examples; i++) {
-        if (write_row(&a, d, i, err)) continue;
-        atomic_abandon(&a);
-        return false;
-    }
-    return atomic_commit(&a, err);
+/* All but its name. */
+static bool write_split(AtomicFile *a, const Dataset *d, const char *path, Err *err) {
+    if (!atomic_open(a, path, KIND_LISTOPS, err)) return false;
+    atomic_write(a, header, strlen(header));
+    atomic_write(a, "\r\n", 2);
+    for (int i = 0; i < d->examples; i++)
+        if (!write_row(a, d, i, err)) return false;
+    return atomic_prepare(a, err);
 }
 
 bool listops_may_export(const char *to, Err *err) {
@@ -193,7 +190,9 @@ bool listops_may_export(const char *to, Err *err) {
     return file_may_make_dirs(to, err);
 }
 
+/* They get their names when all are on the disk, so that none of another set stays beside them. */
 bool listops_export(const char *dir, const char *to, Err *err) {
+    AtomicFile file[SPLITS] = {0};
     bool ok = file_make_dirs(to, err);
     for (int s = 0; ok && s < SPLITS; s++) {
         char path[FILE_PATH_MAX], out[FILE_PATH_MAX];
@@ -202,8 +201,10 @@ bool listops_export(const char *dir, const char *to, Err *err) {
              dataset_file(out, to, files[s], err);
         if (ok && !task_fits(task_find("listops"), d.vocab, d.classes, d.per_example))
             ok = err_set(err, EX_DATAERR, "%s: is not ListOps", path);
-        ok = ok && write_split(&d, out, err);
+        ok = ok && write_split(&file[s], &d, out, err);
         dataset_close(&d);
     }
+    for (int s = 0; s < SPLITS; s++) ok = ok && atomic_commit(&file[s], err);
+    for (int s = 0; s < SPLITS; s++) atomic_abandon(&file[s]);
     return ok;
 }

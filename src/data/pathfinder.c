@@ -187,16 +187,20 @@ static bool make_images(Making *m, const SnakeStyle *style, Err *err) {
     return ok;
 }
 
-/* All images are held until they are written, so it is better to hear of too little memory now. */
+/* All images are held until they are written, in memory that grows by halves. */
+static size_t bytes_of(int images, int side) {
+    return (size_t)images * (size_t)side * (size_t)side * 3 / 2;
+}
+
+/* It is better to hear of too little memory now. */
 static bool check_room(const Task *t, const SnakeStyle *s, int total, Err *err) {
     char need[32], have[32];
-    double bytes = 1.5 * total * s->side * s->side;
-    size_t there = mem_available();
-    if (there == 0 || bytes <= (double)there) return true;
+    const size_t bytes = bytes_of(total, s->side), there = mem_available();
+    if (there == 0 || bytes <= there) return true;
     return err_set(err, EX_OSERR,
                    "%s: out of memory: %d images take %s while they are made, there are %s; "
                    "--train asks for fewer",
-                   t->name, total, format_bytes(need, sizeof need, bytes),
+                   t->name, total, format_bytes(need, sizeof need, (double)bytes),
                    format_bytes(have, sizeof have, (double)there));
 }
 
@@ -246,6 +250,7 @@ static bool import_tree(const Task *t, const TaskRequest *r, Tree *tree, int sid
     int n = tree_count(tree), count[SPLITS] = {0};
     DatasetWriter *w[SPLITS];
     if (n < 10) return err_set(err, EX_DATAERR, "%s: %d images, expected at least 10", r->from, n);
+    if (!mem_fits(bytes_of(n, side), err)) return false;
     task_writers(w, t, "official files, side %d; split 80 / 10 / 10 %% by seed %" PRIu64, side,
                  r->seed);
     unsigned char *split = task_deal(n, n / 10, n / 10, r->seed, "pathfinder.split");

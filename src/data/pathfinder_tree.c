@@ -334,9 +334,10 @@ static bool read_pages(Tree *t, Pages *p, Err *err) {
 /* Twice from end to end: metadata may stand behind the images it speaks of. */
 static bool read_archive(Tree *t, Err *err) {
     Pages p = {0};
-    bool ok = read_pages(t, &p, err);
+    const size_t side = (size_t)t->side;
+    bool ok = read_pages(t, &p, err) && mem_fits((size_t)t->n * side * side, err);
     if (ok) {
-        t->pixels = mem_alloc((size_t)t->n, (size_t)t->side * (size_t)t->side);
+        t->pixels = mem_alloc((size_t)t->n, side * side);
         t->state = mem_alloc((size_t)t->n, 1);
         ok = tar_each(t->place, archive_limits, decode_entry, t, err);
     }
