@@ -4,15 +4,13 @@
 
 part() { awk -v n="$1" -v share="$share" 'BEGIN { n *= share; print n < 1 ? 1 : int(n) }'; }
 
-# What a program says as JSON, as one line of a file that is whole or not there.
+# What a program says as JSON, a line, in a file that is whole or not there.
 row() { # row FILE COMMAND...
     local file=$1
     shift
     [ -s "$file" ] && return
     "$@" --json >"$file.part"
-    { tr -d '\n\t' <"$file.part" && echo; } >"$file.line"
-    rm "$file.part"
-    mv "$file.line" "$file"
+    mv "$file.part" "$file"
 }
 
 # Of CONFIG so many updates, and no test.

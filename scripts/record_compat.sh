@@ -106,7 +106,7 @@ config text '"depth": 1, "d_emb": 2, "max_length": 40, "norm": "scale", "pooling
 evaluate() { # evaluate NAME OPTION...
     local name=$1
     shift
-    echo "$name $(cast_eval whole --json "$@" | sed -nE 's/^  "(accuracy|loss)": (.*),$/\2/p' | xargs)" >>evaluations
+    echo "$name $(cast_eval whole --json "$@" | sed -nE 's/^\{[^{]*"accuracy":([^,]*),"loss":([^,]*),.*/\1 \2/p')" >>evaluations
 }
 
 for task in listops retrieval text; do

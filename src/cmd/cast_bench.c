@@ -13,6 +13,7 @@
 #include "core/peak.h"
 #include "core/ranks.h"
 #include "io/json.h"
+#include "io/json_print.h"
 #include "io/text.h"
 #include "model/crew.h"
 #include "train/approximate.h"
@@ -118,11 +119,7 @@ static void print_result(const BenchResult *r) {
     if (r->nparts) print_parts(r);
 }
 
-static void print_line(const cJSON *o) {
-    char *text = cJSON_PrintUnformatted(o);
-    puts(text);
-    cJSON_free(text);
-}
+static void print_line(const cJSON *o) { json_print_line(stdout, o); }
 
 static bool bench_step(const Options *o, const Config *c, Err *err) {
     BenchResult r;

@@ -118,7 +118,7 @@ static void print_approximation_json(const Trained *t, const Approximation *a) {
     cJSON_AddStringToObject(o, "split", split_names[t->split]);
     approximation_json(o, a);
     cJSON_AddItemToObject(o, "config", cJSON_Duplicate(t->config.resolved, true));
-    json_print(stdout, o);
+    json_print_line(stdout, o);
     cJSON_Delete(o);
 }
 

@@ -89,6 +89,12 @@ void json_print(FILE *f, const cJSON *root) {
     fputc('\n', f);
 }
 
+void json_print_line(FILE *f, const cJSON *root) {
+    char *text = cJSON_PrintUnformatted(root);
+    fprintf(f, "%s\n", text);
+    cJSON_free(text);
+}
+
 char *json_text(const cJSON *value) {
     if (cJSON_IsString(value)) return mem_strdup(value->valuestring);
     char *printed = cJSON_PrintUnformatted(value), *text = mem_strdup(printed ? printed : "");

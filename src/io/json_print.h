@@ -13,6 +13,9 @@ bool json_write(const cJSON *root, const char *path, Err *err);
 /* The same to a stream, with a newline. */
 void json_print(FILE *f, const cJSON *root);
 
+/* The same in one line: a row of several. */
+void json_print_line(FILE *f, const cJSON *root);
+
 /* A value in one line, a string without its quotes; to be freed with mem_free. */
 char *json_text(const cJSON *value);
 

@@ -279,6 +279,6 @@ void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
         cJSON_AddItemToArray(rows,
                              cJSON_CreateIntArray(a->confusion + (size_t)k * (size_t)a->K, a->K));
     cJSON_AddItemToObject(o, "config", cJSON_Duplicate(t->config.resolved, true));
-    json_print(f, o);
+    json_print_line(f, o);
     cJSON_Delete(o);
 }

@@ -24,8 +24,7 @@ has_line() { [ -n "$1" ] && grep -qxF "$1" "$tmp/out"; }
 # Of metrics.jsonl and of the program's JSON, with as many digits as both have in float and in double.
 nine() { read -r a l && printf '%.9g %.9g\n' "$a" "$l"; }
 measured() { sed -n "s/.*\"which\": \"$1\", \"accuracy\": \([^,]*\), \"loss\": \([^,]*\),.*/\1 \2/p" "$tmp/run/metrics.jsonl" | nine; }
-number() { sed -n "s/^  \"$1\": \(.*\),$/\1/p" "$tmp/json"; }
-evaluated() { echo "$(number accuracy)" "$(number loss)" | nine; }
+evaluated() { sed -n 's/^{[^{]*"accuracy":\([^,]*\),"loss":\([^,]*\),.*/\1 \2/p' "$tmp/json" | nine; }
 for which in best last; do
     line=$(grep "^test accuracy of $which" "$tmp/log")
     option=()
@@ -68,9 +67,9 @@ expect 0 '^5 documents' "of the first examples" "${eval[@]}" "$tmp/run" --approx
 "${eval[@]}" "$tmp/run" --approximation --json --threads 2 model.attention.type=clustered >"$tmp/two" 2>&1
 check "the same at two threads" cmp "$tmp/one" "$tmp/two"
 check "for programs" grep -q '"flops_share":' "$tmp/one"
-tr -d '\n\t' <"$tmp/one" >"$tmp/points"
-expect 0 '^clustered,,[0-9.]+,[0-9.]+' "which cast_report reads" \
-    "$bin/cast_report" "$tmp/points" --what points --format csv
+"${eval[@]}" "$tmp/run" --json model.attention.type=clustered >>"$tmp/one"
+expect 0 '^clustered,,[0-9.]+,[0-9.]+' "which cast_report reads, beside accuracies" \
+    "$bin/cast_report" "$tmp/one" --what points --format csv
 window='{"type":"local","window":3}'
 "${eval[@]}" "$tmp/run" --approximation model.attention.type=local model.attention.window=3 >"$tmp/one" 2>&1
 "${eval[@]}" "$tmp/run" --approximation "model={\"depth\":2,\"heads\":2,\"d\":16,\"d_ff\":16,\"d_emb\":16,\"max_length\":60,\"attention\":$window}" >"$tmp/two" 2>&1

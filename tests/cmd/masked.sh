@@ -23,7 +23,7 @@ for key in seed=3 mask=0.3; do
     expect 0 'bits a token' "of other masks, $key" "$bin/cast_eval" "$tmp/run" train.$key
     check "which is another measurement" test "$(grep -c 'measured' "$tmp/out")" = 0
 done
-expect 0 '"bits": ' "as JSON" "$bin/cast_eval" "$tmp/run" --json
+expect 0 '"bits":' "as JSON" "$bin/cast_eval" "$tmp/run" --json
 expect 64 'it knows no classes' "no predictions" "$bin/cast_eval" "$tmp/run" --predict "$tmp/x.csv"
 check "nothing is written" test ! -e "$tmp/x.csv"
 expect 0 'viz-2.html' "cast_viz" "$bin/cast_viz" "$tmp/run" --index 2 --out "$tmp/viz"

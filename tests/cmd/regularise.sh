@@ -111,7 +111,7 @@ expect 0 'last.safetensors' "and one in pieces, at two threads" "${kept[@]}" --t
 check "has the same files" diff <(cd "$tmp/kept" && sha256sum at-* last* best*) <(cd "$tmp/kept-pieces" && sha256sum at-* last* best*)
 expect 0 '^average  of 2 checkpoints' "the mean of them" "$bin/cast_eval" "$tmp/kept" --average
 check "is no line of the run's" bash -c "! grep -q 'as cast_train measured' '$tmp/out'"
-expect 0 '"average_of": 2' "in JSON" "$bin/cast_eval" "$tmp/kept" --average --json
+expect 0 '"average_of":2' "in JSON" "$bin/cast_eval" "$tmp/kept" --average --json
 expect 0 '^val accuracy of checkpoint' "each of them can be opened" "$bin/cast_eval" "$tmp/kept/at-0000000018.safetensors" --split val
 expect 66 'has no at-<update>.safetensors to average' "none are there" "$bin/cast_eval" "$tmp/each" --average
 expect 64 'exclude each other' "the last, and the mean" "$bin/cast_eval" "$tmp/kept" --average --last

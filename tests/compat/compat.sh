@@ -27,7 +27,7 @@ evaluates() { # evaluates NAME OPTION...
     local name=$1
     shift
     "$bin/cast_eval" "${place:-whole}" --json "$@" >"$tmp/json" || return
-    echo "$name" "$(sed -nE 's/^  "(accuracy|loss)": (.*),$/\2/p' "$tmp/json" | xargs)" >"$tmp/now"
+    echo "$name" "$(sed -nE 's/^\{[^{]*"accuracy":([^,]*),"loss":([^,]*),.*/\1 \2/p' "$tmp/json")" >"$tmp/now"
     grep "^$name " evaluations >"$tmp/was" && near 1e-4 "$tmp/was" "$tmp/now"
 }
 
