@@ -296,6 +296,13 @@ static bool give_plot(const Options *o, Plot *p, Err *err) {
     return ok;
 }
 
+/* Which of two groups has the first run; those that are copies of others are in none. */
+static bool begins_with(const RunSet *set, const Group *a, const Group *b) {
+    int i = 0;
+    while (i < set->n && !group_has(a, &set->run[i]) && !group_has(b, &set->run[i])) i++;
+    return i < set->n && group_has(a, &set->run[i]);
+}
+
 /* Runs of two recipes, named one by one. That of the first run is the first. */
 static bool compare_groups(const Options *o, Err *err) {
     RunSet set;
@@ -307,7 +314,7 @@ static bool compare_groups(const Options *o, Err *err) {
               err_set(err, EX_USAGE,
                       "--compare is of two recipes or sets of data, and these runs have %d", g.n);
     if (ok) {
-        const bool turned = !group_has(&g.group[0], &set.run[0]);
+        const bool turned = !begins_with(&set, &g.group[0], &g.group[1]);
         const Groups side[2] = {{.group = &g.group[turned], .n = 1},
                                 {.group = &g.group[!turned], .n = 1}};
         char *names[2] = {group_label(&g, side[0].group, NULL),

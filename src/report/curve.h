@@ -22,7 +22,7 @@ void curve_free(Curve *c);
 
 enum { CURVE_POINTS = 400 }; /* the most that a line of training has */
 
-/* `key`: RUN_LOSS or RUN_ACCURACY (then in per cent). Runs need their curves (run_read).
+/* `key`: RUN_LOSS, RUN_BITS or RUN_ACCURACY (then in per cent). Runs need their curves (run_read).
  *
  * Of training: each run is smoothed by a running mean over 2 % of its lines on either side (at its
  * end over those that there are, at its beginning over as few before as behind), then read at up to

@@ -95,7 +95,7 @@ static bool has_clusters(const Groups *g) {
 
 /* What there is to draw of one task; false: gnuplot fails. */
 static bool write_task_curves(FILE *f, const Page *p, const Groups *g, int *number, Err *err) {
-    static const char *const over[] = {"updates", "hours", "tokens"};
+    static const char *const over[] = {"updates", "time", "tokens"};
     static const int keys[] = {RUN_LOSS, RUN_ACCURACY};
     Plot plot;
     bool ok = true;

@@ -251,12 +251,11 @@ static bool keep_script(Plot *p, const char *path, Err *err) {
 bool plot_write(Plot *p, const char *path, bool keep, Err *err) {
     AtomicFile a;
     Picture picture;
-    if (keep && !keep_script(p, path, err)) return false;
     static const FileKind kinds[] = {
         [SVG_FILE] = KIND_SVG, [PNG_FILE] = KIND_PNG, [PDF_FILE] = KIND_PDF};
     const Terminal terminal = terminal_of(path);
     if (!atomic_open(&a, path, kinds[terminal], err)) return false;
-    if (draw(p, terminal, &picture, err)) {
+    if ((!keep || keep_script(p, path, err)) && draw(p, terminal, &picture, err)) {
         atomic_write(&a, picture.data, picture.size);
         mem_free(picture.data);
         return atomic_commit(&a, err);

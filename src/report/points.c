@@ -193,12 +193,23 @@ static void print_data(FILE *f, const Points *s) {
     fputs("END\n", f);
 }
 
-/* Whether a mechanism's line, which row i starts, has any such value. */
-static bool has_value(const Points *s, int i, int y) {
+static bool has_place(const Point *p, int x, int y) {
+    return !isnan(p->value[x]) && !isnan(p->value[y]);
+}
+
+/* Whether a mechanism's line, which row i starts, has a place in a panel. */
+static bool is_drawn(const Points *s, int i, int x, int y) {
     const int line = s->point[i].line;
     for (; i < s->n && s->point[i].line == line; i++)
-        if (!isnan(s->point[i].value[y])) return true;
+        if (has_place(&s->point[i], x, y)) return true;
     return false;
+}
+
+/* How many rows have one. */
+static int places(const Points *s, int x, int y) {
+    int n = 0;
+    for (int i = 0; i < s->n; i++) n += has_place(&s->point[i], x, y);
+    return n;
 }
 
 /* At these steps of each power of ten; returns how many there are. */
@@ -255,7 +266,7 @@ static void print_panel(FILE *f, const Points *s, int x, int y) {
     fputs("plot ", f);
     for (int i = 0; i < s->n; i++) {
         const int line = s->point[i].line;
-        if (!starts_line(s, i) || !has_value(s, i, y)) continue;
+        if (!starts_line(s, i) || !is_drawn(s, i, x, y)) continue;
         fprintf(f, "%s$line%d using %d:%d", drawn++ ? ", \\\n     " : "", line, x + 1, y + 1);
         if (bars) fprintf(f, ":%d", POINT_ACCURACY_ERROR + 1);
         fprintf(f, " with %s ps 0.8", bars ? "yerrorlines" : "linespoints");
@@ -271,20 +282,23 @@ bool points_plot(Plot *p, PlotSize size, const Points *s, Err *err) {
     static const PointValue drawn[] = {POINT_ERROR, POINT_KEPT, POINT_ACCURACY};
     const int x = s->has[POINT_SECONDS] ? POINT_SECONDS : POINT_FLOPS;
     Legend legend = {0};
-    int panels = 0;
-    for (int i = 0; i < 3; i++) panels += s->has[drawn[i]];
+    int panels = 0, left_out = 0;
+    for (int i = 0; i < 3; i++) panels += places(s, x, (int)drawn[i]) > 0;
+    for (int i = 0; i < s->n; i++) left_out += isnan(s->point[i].value[x]);
     for (int i = 0; i < s->n; i++)
         if (starts_line(s, i)) legend_add(&legend, s->point[i].mechanism);
     if (!s->has[x])
         return err_set(err, EX_USAGE,
                        "--plot: rows have neither 'seconds' nor 'flops_share': there is nothing to "
                        "draw them over");
+    if (left_out)
+        log_warn("%d of %d rows have no '%s': left out of the plot", left_out, s->n, values[x].key);
     plot_panels(p, size, panels, &legend);
     print_data(p->f, s);
     fprintf(p->f, "set format y '%%g'\nset xlabel '%s'\n", values[x].title);
     print_log_axis(p->f, 'x', s, x);
     for (int i = 0; i < 3; i++)
-        if (s->has[drawn[i]]) print_panel(p->f, s, x, (int)drawn[i]);
+        if (places(s, x, (int)drawn[i])) print_panel(p->f, s, x, (int)drawn[i]);
     plot_panels_end(p, panels);
     return true;
 }

@@ -7,7 +7,7 @@
 #include "viz/clusters.h"
 
 typedef struct VizDoc {
-    const int *ids;  /* (length) what the model read of it */
+    const int *ids;  /* (length) its tokens; in masked training with those that were hidden */
     int length, cls; /* cls: 1 where token 0 is the cls token, and ids begin at token 1 */
     int width;       /* of a picture's rows; 0: it is no picture */
     Clusters *part;  /* (parts) */

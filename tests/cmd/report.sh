@@ -225,6 +225,14 @@ printf '%s\n' '{"mechanism": "full", "error": 0, "flops_share": 1}' '{"mechanism
 expect 0 '^lsh,,50,0,,' "what has no cost comes last" "$report" "$tmp/points" --what points --format csv
 check "and full attention's accuracy is found" grep -q '^lsh,,,0,50,-25' "$tmp/out"
 check "errors of nothing are drawn" with "$tmp/points" --what points --plot "$tmp/none.svg"
+if command -v gnuplot >/dev/null; then
+    expect 0 "2 of 4 rows have no 'flops_share'" "without the rows that have no cost" \
+        "$report" "$tmp/points" --what points --plot "$tmp/none.svg"
+fi
+printf '%s\n' '{"mechanism": "full", "accuracy": 0.5, "flops_share": 1}' '{"mechanism": "lsh", "accuracy": 0.5, "seconds": 0.1}' \
+    '{"mechanism": "lsh", "error": 0.5, "flops_share": 0.5}' >"$tmp/points"
+check "a panel that all rows have no place in is none" with "$tmp/points" --what points --plot "$tmp/one.svg" --keep
+check "so that there is one" bash -c "! grep -q multiplot '$tmp/one.svg.gnuplot'"
 printf '{"mechanism": "full", "seconds": 0.00%s, "error": 0.3}\n' 3 34 >"$tmp/points"
 check "an axis from 2.3 to 4.4" with "$tmp/points" --what points --plot "$tmp/points.svg" --keep
 check "has numbers" grep -qx "set xtics ('3' 3, '4' 4, '' 3 1, '' 4 1)" "$tmp/points.svg.gnuplot"
@@ -384,6 +392,10 @@ expect 0 '^listops,51,1.870561413,2,40,.*,lower' "runs of two recipes, by name" 
 check "which what differs calls" grep -q '^task,a_percent' "$tmp/out"
 expect 0 '^A: clusters 4\. B: clusters 8\.' "in the order of their runs" "${named[@]}"
 expect 0 '^A: clusters 8\. B: clusters 4\.' "whichever that is" "$report" "$b/other" "$b"/[12] --compare
+cp -r "$b/1" "$tmp/z-copy"
+expect 0 '^A: clusters 4\. B: clusters 8\.' "or a copy of" "$report" "$tmp/z-copy" "$b/1" "$b/2" "$b/other" --compare
+cp -r "$b/other" "$tmp/z-other"
+expect 0 '^A: clusters 8\. B: clusters 4\.' "whichever" "$report" "$tmp/z-other" "$b/other" "$b"/[12] --compare
 expect 64 'of two recipes or sets of data, and these runs have 1' "of one" "$report" "$a/1" "$a/2" "$b/1" --compare
 for side in a b; do
     make_run "$tmp/pair/masked-$side" 4 1 20 "0.$([ $side = a ] && echo 30 || echo 50)"
