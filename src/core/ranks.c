@@ -183,6 +183,7 @@ static bool start_watch(Err *err) {
     MPI_Comm_dup(MPI_COMM_WORLD, &watch.comm);
     watch.heard = mem_alloc((size_t)count, sizeof *watch.heard);
     watch.silence = env_positive("CAST_SILENCE") ? env_positive("CAST_SILENCE") : RANKS_SILENCE;
+    MPI_Bcast(&watch.silence, 1, MPI_INT, 0, MPI_COMM_WORLD); /* mpirun leaves it behind */
     const int why = pthread_create(&watch.thread, NULL, run_watch, NULL);
     watch.runs = !why;
     return !why || err_set(err, EX_OSERR, "no thread for the watch over ranks: %s", err_words(why));

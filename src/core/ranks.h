@@ -3,9 +3,9 @@
  * behind this file, and moves bytes: no sum is left to it, whose order is its own.
  *
  * Whoever fails to come through ends the job with a message, as does a rank, and so its host, that
- * says nothing for RANKS_SILENCE seconds (environment CAST_SILENCE: other seconds): every rank has
- * a thread that says every second that it is there. Seconds in which the listener was stopped, as
- * the whole job may be for a while, do not count. */
+ * says nothing for RANKS_SILENCE seconds (CAST_SILENCE in rank 0's environment: other seconds):
+ * every rank has a thread that says every second that it is there. Seconds in which the listener
+ * was stopped, as the whole job may be for a while, do not count. */
 #ifndef CORE_RANKS_H
 #define CORE_RANKS_H
 
