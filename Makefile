@@ -39,6 +39,7 @@ HELPERS   := $(patsubst tests/%.c,$(OUT)/obj/tests/%.o,$(wildcard tests/*.c))
 
 # The processor, and what the compiler takes for granted about it: __AVX2__ and so on, as "avx2 ...".
 X86      := $(filter x86_64 i386 i686 amd64,$(shell uname -m))
+COMPILER := $(shell $(CC) --version 2>/dev/null | head -n 1)
 ARCH     := $(if $(X86),-march=$(MARCH),-mcpu=$(MARCH))
 MACROS   := $(shell $(CC) $(ARCH) -dM -E - </dev/null 2>/dev/null | awk '{ print $$2 }')
 FEATURES := $(shell echo $(patsubst __%__,%,$(filter __SSE% __SSSE% __AVX% __FMA% __BMI% __POPCNT% __F16C% \
@@ -107,9 +108,9 @@ $(OUT)/obj/commit.o: src/core/commit.c $(OUT)/flags $(OUT)/commit
 	@mkdir -p $(@D)
 	$(call say,$(CC) $< $(COMMIT)) $(CC) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) -DCAST_COMMIT='"$(COMMIT)"' -c $< -o $@
 
-# Changing compiler, flags or processor rebuilds; so does a file that is gone.
+# Changing the compiler or its version, flags or processor rebuilds; so does a file that is gone.
 $(OUT)/commit: export LINE = $(COMMIT)
-$(OUT)/flags: export LINE = $(CC) $(LINK) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS) $(LDLIBS) $(FEATURES)
+$(OUT)/flags: export LINE = $(CC) $(COMPILER) $(LINK) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS) $(LDLIBS) $(FEATURES)
 $(OUT)/sources: export LINE = $(SOURCES) $(HELPERS)
 $(OUT)/flags $(OUT)/sources $(OUT)/commit: FORCE
 	@mkdir -p $(@D)
@@ -156,7 +157,7 @@ $(OUT)/obj/core/cpu.o: FILE_FLAGS = $(if $(X86),-march=x86-64) -DCPU_FEATURES='"
 tests: all $(TESTS) $(if $(filter release,$(MODE)),$(FAULTS)) ## builds the tests of this MODE
 
 # Each step is a make of its own, because deps may change what there is to find; on all cores unless -j says else.
-export CC MODE CPPFLAGS CFLAGS LDFLAGS LDLIBS
+export CC MODE MPI CPPFLAGS CFLAGS LDFLAGS LDLIBS
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 test: ## installs what tests need, builds and runs them all
 	@scripts/deps.sh ensure test
@@ -168,8 +169,11 @@ else
 	@scripts/test.sh $(MODE) $(TESTS) $(SCRIPTS)
 endif
 
-# Both build in build/double.
-gradcheck: | $(filter test,$(MAKECMDGOALS))
+# Beside other goals it would build what they build.
+ifneq ($(and $(filter test,$(MAKECMDGOALS)),$(filter-out test,$(MAKECMDGOALS))),)
+.NOTPARALLEL:
+endif
+
 gradcheck: ## every backward against central differences in double
 	@scripts/deps.sh check test
 	+@$(SUBMAKE) MODE=double $(GRADS)
