@@ -143,7 +143,8 @@ case $#,$1 in
             model.attention.mechanism=topk,sa_topk model.attention.clusters=4,8,16,32,64 --out runs/counts
         for n in 4 8 16 32 64; do
             ./cast_bench configs/image.json model.attention.clusters=$n --mechanisms cast --json
-        done >runs/counts/speed.jsonl
+        done >runs/counts/speed.jsonl.part
+        mv runs/counts/speed.jsonl.part runs/counts/speed.jsonl
         ;;
     2,components)
         check_tasks "image listops" "$2"
