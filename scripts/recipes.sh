@@ -150,6 +150,8 @@ text slow 1800 train.lr=5e-4
 text dropout 1800 $prenorm model.dropout=0.1 train.weight_decay=0.05
 text five 4500 $prenorm model.dropout=0.1 train.weight_decay=0.05
 text five-decay 4500 $prenorm model.dropout=0.1 train.weight_decay=0.5
+text batch-fast 1800 model.norm=batch model.pre_norm=true train.lr=2e-3
+text batch-three 2700 model.norm=batch model.pre_norm=true train.weight_decay=0.1
 pathfinder short 11000
 pathfinder dropout 11000 model.dropout=0.1 train.weight_decay=0.05
 pathfinder layer 11000 model.norm=layer
