@@ -34,10 +34,12 @@ static void draw(uint32_t out[4], RngKey key, uint64_t i, uint32_t use) {
 
 #if defined(__AVX512F__)
 enum { SIDE = 8 };
+#define NUMBERS 0, 1, 2, 3, 4, 5, 6, 7
 #define LOW_PAIRS 0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH_PAIRS 4, 12, 5, 13, 6, 14, 7, 15
 #else
 enum { SIDE = 4 };
+#define NUMBERS 0, 1, 2, 3
 #define LOW_PAIRS 0, 4, 1, 5
 #define HIGH_PAIRS 2, 6, 3, 7
 #endif
@@ -61,7 +63,7 @@ static inline void round_of(Lanes c[4], Lanes k0, Lanes k1) {
     c[2] = (p0 >> 32) ^ c[3] ^ k1, c[3] = p0;
 }
 
-/* Draw by draw, from the lanes of their four words. */
+/* Draw by draw, from the lanes of their four words; of 64 bits the lower half comes first. */
 static inline void put_words(uint32_t *out, const Lanes c[4]) {
     const Lanes c01 = (c[0] & LOWER) | c[1] << 32, c23 = (c[2] & LOWER) | c[3] << 32;
     const Lanes pairs[2] = {__builtin_shufflevector(c01, c23, LOW_PAIRS),
@@ -72,10 +74,9 @@ static inline void put_words(uint32_t *out, const Lanes c[4]) {
 /* Two vectors at once: the products of one wait for each other. */
 void rng_draws(uint32_t out[4 * RNG_DRAWS], RngKey key, uint64_t first) {
     for (int at = 0; at < RNG_DRAWS; at += 2 * SIDE) {
-        Lanes a[4] = {{0}}, b[4] = {{0}}, k0 = (Lanes){0} + key.k[0], k1 = (Lanes){0} + key.k[1];
-        for (int i = 0; i < SIDE; i++) a[0][i] = first + (uint64_t)(at + i);
-        b[0] = a[0] + SIDE;
-        a[1] = a[0] >> 32, b[1] = b[0] >> 32;
+        const Lanes i = (Lanes){NUMBERS} + (first + (uint64_t)at), none = {0};
+        Lanes a[4] = {i, i >> 32, none, none}, b[4] = {i + SIDE, (i + SIDE) >> 32, none, none};
+        Lanes k0 = none + key.k[0], k1 = none + key.k[1];
 #pragma GCC unroll 10
         for (int r = 0; r < ROUNDS; r++, k0 += STEPS[0], k1 += STEPS[1]) {
             round_of(a, k0, k1);

@@ -63,9 +63,13 @@ static void print_scalar(FILE *f, const cJSON *item) {
         fputs("null", f);
 }
 
-/* Objects a line a member, arrays on one line. */
+enum { ONE_LINE = -1 };
+
+/* Objects a line a member, indented by so much, arrays on one line; or ONE_LINE of all, close
+ * together. */
 static void print_value(FILE *f, const cJSON *item, int indent) {
-    bool object = cJSON_IsObject(item);
+    const bool close = indent == ONE_LINE, object = cJSON_IsObject(item);
+    const int inside = close ? ONE_LINE : indent + 2;
     if (!object && !cJSON_IsArray(item)) {
         print_scalar(f, item);
         return;
@@ -73,14 +77,14 @@ static void print_value(FILE *f, const cJSON *item, int indent) {
     fputc(object ? '{' : '[', f);
     for (const cJSON *child = item->child; child; child = child->next) {
         if (object) {
-            fprintf(f, "\n%*s", indent + 2, "");
+            if (!close) fprintf(f, "\n%*s", inside, "");
             json_print_string(f, child->string);
-            fputs(": ", f);
+            fputs(close ? ":" : ": ", f);
         }
-        print_value(f, child, indent + 2);
-        if (child->next) fputs(object ? "," : ", ", f);
+        print_value(f, child, inside);
+        if (child->next) fputs(object || close ? "," : ", ", f);
     }
-    if (object && item->child) fprintf(f, "\n%*s", indent, "");
+    if (object && item->child && !close) fprintf(f, "\n%*s", indent, "");
     fputc(object ? '}' : ']', f);
 }
 
@@ -90,9 +94,8 @@ void json_print(FILE *f, const cJSON *root) {
 }
 
 void json_print_line(FILE *f, const cJSON *root) {
-    char *text = cJSON_PrintUnformatted(root);
-    fprintf(f, "%s\n", text);
-    cJSON_free(text);
+    print_value(f, root, ONE_LINE);
+    fputc('\n', f);
 }
 
 char *json_text(const cJSON *value) {
