@@ -127,7 +127,8 @@ static bool reap(Harvest *h, uint64_t seed, Err *err) {
     int barren = 0;
     while (h->done < h->total && barren < BARREN_ROUNDS) {
         const int before = h->done;
-        /* One in twelve is kept, so this is about enough for what is missing. */
+        /* One in twelve is kept, so this is about enough for what is missing; not where fitting
+         * ones are rare. */
         int lanes = (h->total - h->done) / (PER_LANE / 12) + 1;
         if (lanes > LANES || barren > 0) lanes = LANES;
         lanes_run(lanes, grow_lane, &r);
