@@ -17,6 +17,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as
 
 #define META_KEY "__metadata__"
 #define CRC_KEY "crc32"
+#define HEADER_CRC_KEY "header_crc32"
+#define HEADER_BEGINS "{\"" META_KEY "\":{\"" HEADER_CRC_KEY "\":\""
 
 enum { HEADER_DEPTH = 4, DATA_ALIGN = 64, COPY_ALIGN = 8, CRC_DIGITS = 8 };
 
@@ -189,6 +191,31 @@ static bool read_header(StFile *f, const unsigned char *data, size_t size, Err *
     return true;
 }
 
+static void print_crc(char text[ST_CRC], uLong crc) {
+    snprintf(text, ST_CRC, "%08lx", crc & 0xffffffffUL);
+}
+
+/* `of`: "header", "data". */
+static bool same_crc(const StFile *f, const char *key, const char *of, const char *text, uLong crc,
+                     Err *err) {
+    char found[ST_CRC];
+    if (strspn(text, "0123456789abcdef") != CRC_DIGITS || text[CRC_DIGITS])
+        return err_set(err, EX_DATAERR, "%s: %s must be eight hex digits", f->path, key);
+    print_crc(found, crc);
+    return !strcmp(found, text) ||
+           err_set(err, EX_DATAERR, "%s: is damaged: the %s of its %s is %s, not %s", f->path, key,
+                   of, found, text);
+}
+
+/* What was written here says the sum of its header behind it, in front of all else. */
+static bool check_header(const StFile *f, const unsigned char *header, size_t n, Err *err) {
+    const size_t begins = strlen(HEADER_BEGINS), at = begins + CRC_DIGITS;
+    char text[ST_CRC] = "";
+    if (n < at || memcmp(header, HEADER_BEGINS, begins) != 0) return true;
+    memcpy(text, header + begins, CRC_DIGITS);
+    return same_crc(f, HEADER_CRC_KEY, "header", text, crc32_z(0, header + at, n - at), err);
+}
+
 static bool parse(StFile *f, const unsigned char *bytes, size_t size, Err *err) {
     char where[FILE_PATH_MAX + 16];
     uint64_t n = 0;
@@ -203,6 +230,7 @@ static bool parse(StFile *f, const unsigned char *bytes, size_t size, Err *err) 
     if (n > size - sizeof n)
         return err_set(err, EX_DATAERR, "%s: is cut short: the header has %llu bytes, the file %zu",
                        f->path, (unsigned long long)n, size);
+    if (!check_header(f, bytes + sizeof n, (size_t)n, err)) return false;
     snprintf(where, sizeof where, "%s: header", f->path);
     f->header = json_parse((const char *)bytes + sizeof n, (size_t)n, ST_MAX_HEADER, HEADER_DEPTH,
                            where, err);
@@ -296,22 +324,17 @@ static uLong add_crc(uLong crc, const StTensor *t) {
     return t->bytes ? crc32_z(crc, t->data, t->bytes) : crc;
 }
 
-void st_crc(const StFile *f, char crc[ST_CRC]) {
+static uLong data_crc(const StFile *f) {
     uLong sum = 0;
     for (int i = 0; i < f->ntensors; i++) sum = add_crc(sum, &f->tensors[i]);
-    snprintf(crc, ST_CRC, "%08lx", sum & 0xffffffffUL);
+    return sum;
 }
+
+void st_crc(const StFile *f, char crc[ST_CRC]) { print_crc(crc, data_crc(f)); }
 
 bool st_check_crc(const StFile *f, Err *err) {
     const char *text = st_meta(f, CRC_KEY);
-    char crc[ST_CRC];
-    if (!text) return true;
-    if (strlen(text) != CRC_DIGITS || strspn(text, "0123456789abcdef") != CRC_DIGITS)
-        return err_set(err, EX_DATAERR, "%s: " CRC_KEY " must be eight hex digits", f->path);
-    st_crc(f, crc);
-    return !strcmp(crc, text) ||
-           err_set(err, EX_DATAERR, "%s: is damaged: the " CRC_KEY " of its data is %s, not %s",
-                   f->path, crc, text);
+    return !text || same_crc(f, CRC_KEY, "data", text, data_crc(f), err);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -355,9 +378,10 @@ static void print_header(FILE *h, const StTensor *const *order, int n, const StM
     uLong crc = 0;
     size_t begin = 0;
     for (int i = 0; i < n; i++) crc = add_crc(crc, order[i]);
-    fprintf(h, "{\"" META_KEY "\":{\"" CRC_KEY "\":\"%08lx\"", crc);
+    fprintf(h, HEADER_BEGINS "%0*d\",\"" CRC_KEY "\":\"%08lx\"", CRC_DIGITS, 0, crc);
     for (int i = 0; i < nmeta; i++) {
-        REQUIRE(strcmp(meta[i].key, CRC_KEY), "the crc is written here");
+        REQUIRE(strcmp(meta[i].key, CRC_KEY) && strcmp(meta[i].key, HEADER_CRC_KEY),
+                "the sums are written here");
         fputc(',', h);
         json_print_string(h, meta[i].key);
         fputc(':', h);
@@ -370,6 +394,13 @@ static void print_header(FILE *h, const StTensor *const *order, int n, const StM
     }
     fputc('}', h);
     while ((sizeof(uint64_t) + (size_t)ftell(h)) % DATA_ALIGN) fputc(' ', h);
+}
+
+/* The sum of a header, in place of its zeros. */
+static void seal_header(char *header, size_t n) {
+    char *digits = header + strlen(HEADER_BEGINS), *rest = digits + CRC_DIGITS, text[ST_CRC];
+    print_crc(text, crc32_z(0, (const Bytef *)rest, n - (size_t)(rest - header)));
+    memcpy(digits, text, CRC_DIGITS);
 }
 
 static bool reads_back(const char *path, Err *err) {
@@ -390,6 +421,7 @@ bool st_put(AtomicFile *a, const char *path, FileKind kind, const StTensor *tens
     FILE *h = text_stream(&header, &size);
     print_header(h, order, ntensors, meta, nmeta);
     fclose(h);
+    seal_header(header, size);
 
     uint64_t length = size;
     atomic_write(a, &length, sizeof length);

@@ -161,13 +161,14 @@ static void truncated_anywhere(void **state) {
     free(bytes);
 }
 
-/* Whatever a flip makes of the header, what is accepted is sound; a flip in the data is found. */
+/* A flip is found, but for one in the name of the sum of the header: what is accepted is sound. */
 static void flipped_anywhere(void **state) {
     (void)state;
     size_t size = 0;
     uint64_t header = 0;
     unsigned char *bytes = scratch_read(write_samples("flip"), &size);
     memcpy(&header, bytes, sizeof header);
+    const size_t name = sizeof header + strlen("{\"__metadata__\":{\"");
     for (size_t i = 0; i < size; i++) {
         for (int flip = 1; flip < 256; flip++) {
             StFile f;
@@ -175,7 +176,8 @@ static void flipped_anywhere(void **state) {
             bytes[i] ^= (unsigned char)flip;
             bool ok = st_parse(&f, bytes, size, "f", &err);
             assert_true(ok || err.code == EX_DATAERR);
-            if (i >= sizeof header + header) assert_false(!ok || st_check_crc(&f, &err));
+            const bool in_name = i >= name && i < name + strlen("header_crc32");
+            assert_true(in_name || !ok || (i >= sizeof header + header && !st_check_crc(&f, &err)));
             size_t total = 0;
             for (int t = 0; ok && t < f.ntensors; t++) total += f.tensors[t].bytes;
             assert_true(!ok || total == size - sizeof header - header);
