@@ -217,20 +217,22 @@ static const char *usual_name(const char *name, const Words *known) {
     return NULL;
 }
 
-static bool unknown_key(const char *where, const char *prefix, const char *name, const Words *known,
+static bool unknown_key(const char *where, const char *prefix, const cJSON *v, const Words *known,
                         Err *err) {
-    char key[NAME_SIZE], other[NAME_SIZE], all[TEXT_SIZE] = "";
-    const char *usual = usual_name(name, known);
-    const char *nearest = usual ? usual : nearest_word(name, known->word);
-    dotted(key, prefix, name);
+    char key[NAME_SIZE], got[NAME_SIZE], other[NAME_SIZE], all[TEXT_SIZE] = "";
+    const char *usual = usual_name(v->string, known);
+    const char *nearest = usual ? usual : nearest_word(v->string, known->word);
+    dotted(key, prefix, v->string);
+    show(v, got);
+    words_join(known->word, all);
     if (nearest) {
         dotted(other, prefix, nearest);
-        err_set(err, EX_CONFIG, "%s: key '%s' is unknown; did you mean '%s'?", where, key, other);
-        return err_blame(err, key);
-    }
-    words_join(known->word, all);
-    err_set(err, EX_CONFIG, "%s: key '%s' is unknown; %s%s", where, key,
-            all[0] ? "the keys here are " : "there are none here", all);
+        err_set(err, EX_CONFIG,
+                "%s: key '%s' is unknown; did you mean '%s'? (got %s; the keys here are %s)", where,
+                key, other, got, all);
+    } else
+        err_set(err, EX_CONFIG, "%s: key '%s' is unknown; %s%s (got %s)", where, key,
+                all[0] ? "the keys here are " : "there are none here", all, got);
     return err_blame(err, key);
 }
 
@@ -279,8 +281,7 @@ bool schema_check(const ConfigKey *keys, const cJSON *obj, const char *where, co
         return err_blame(err, prefix);
     }
     for (const cJSON *v = obj ? obj->child : NULL; v; v = v->next)
-        if (words_index(&known, v->string) < 0)
-            return unknown_key(where, prefix, v->string, &known, err);
+        if (words_index(&known, v->string) < 0) return unknown_key(where, prefix, v, &known, err);
     return true;
 }
 

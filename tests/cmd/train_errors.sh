@@ -72,7 +72,7 @@ refused() { # refused TYPE KEY ALLOWED VALUE...: named, with what is allowed
     done
 }
 unknown() { # unknown TYPE KEY ANSWER
-    expect 78 "key 'model.attention.$2' is unknown; $3\$" "$1 has no $2" with "$1" "$2=4"
+    expect 78 "key 'model.attention.$2' is unknown; $3 \(got 4" "$1 has no $2" with "$1" "$2=4"
 }
 refused local window 'an integer from 1 to 1048576' 0 -1 1048577 2.5
 refused clustered clusters 'an integer from 1 to 4096' 0 4097

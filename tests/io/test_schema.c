@@ -73,17 +73,21 @@ typedef struct Row {
     const char *text, *message;
 } Row;
 
+#define ALL "the keys here are attention, heads, norm, clusters, dropout, decay, pre_norm, dir"
+
 static void names_what_is_wrong(void **state) {
     (void)state;
     static const Row rows[] = {
         {"{}", "key 'model.heads' is missing; it must be an integer from 1 to 64"},
-        {"{\"heds\": 4}", "key 'model.heds' is unknown; did you mean 'model.heads'?"},
-        {"{\"haeds\": 4}", "key 'model.haeds' is unknown; did you mean 'model.heads'?"},
-        {"{\"Heads\": 4}", "key 'model.Heads' is unknown; did you mean 'model.heads'?"},
-        {"{\"atention\": 4}", "key 'model.atention' is unknown; did you mean 'model.attention'?"},
-        {"{\"x\": 4}",
-         "key 'model.x' is unknown; the keys here are attention, heads, norm, clusters,"
-         " dropout, decay, pre_norm, dir"},
+        {"{\"heds\": 4}",
+         "key 'model.heds' is unknown; did you mean 'model.heads'? (got 4; " ALL ")"},
+        {"{\"haeds\": 4}",
+         "key 'model.haeds' is unknown; did you mean 'model.heads'? (got 4; " ALL ")"},
+        {"{\"Heads\": 4}",
+         "key 'model.Heads' is unknown; did you mean 'model.heads'? (got 4; " ALL ")"},
+        {"{\"atention\": 4}",
+         "key 'model.atention' is unknown; did you mean 'model.attention'? (got 4; " ALL ")"},
+        {"{\"x\": 4}", "key 'model.x' is unknown; " ALL " (got 4)"},
         {"{\"heads\": \"two\"}", "key 'model.heads' must be an integer from 1 to 64, got \"two\""},
         {"{\"heads\": 0}", "key 'model.heads' must be an integer from 1 to 64, got 0"},
         {"{\"heads\": 65}", "key 'model.heads' must be an integer from 1 to 64, got 65"},
