@@ -84,15 +84,10 @@ static bool is_missing(const Config *now, const Source *from, const Param *p, Er
     return does_not_fit(now, from, what, err);
 }
 
-/* Whether a parameter that the file lacks may be drawn. */
-static bool may_be_drawn(const Config *now, const Source *from, const Param *p) {
-    return p->flags & PARAM_DRAWN ? swaps(now, from) : other_mechanism(now, from);
-}
-
 static bool check_param(const Config *now, const Source *from, const StFile *f, const Param *p,
                         Err *err) {
     const StTensor *x = st_find(f, p->name);
-    if (params_lacks(p, f) && may_be_drawn(now, from, p)) return true;
+    if (params_lacks(p, f) && swaps(now, from)) return true;
     if (!x) return is_missing(now, from, p, err);
     const Dtype dtype = x->dtype == DT_F64 ? DT_F64 : DT_F32;
     if (st_want(f, p->name, dtype, p->ndim, p->shape, err)) return true;

@@ -4,8 +4,8 @@
  * can be swapped for another on trained weights. Random draws come from the weights where name and
  * shape match, else from train.seed; where nothing of the attention was changed they must be there.
  * What a mechanism trains of its own it cannot lose, and weights without it cannot gain it, but for
- * parameters that are PARAM_APART (CAST's): these are left behind, or drawn. A mechanism without
- * one of the projections fits no other. */
+ * parameters that are PARAM_APART (CAST's): these are left behind, or drawn, as are surrogates for
+ * another number of clusters. A mechanism without one of the projections fits no other. */
 #ifndef TRAIN_FIT_H
 #define TRAIN_FIT_H
 

@@ -128,8 +128,8 @@ for change in '"sa_topk" mechanism' '5 cluster_size' '"laplace" attention_fn' 'f
     expect 0 "^changed  $key.$name \(.*, now $value\)$" "another $name" "${eval[@]}" "$tmp/run" "$key.$name=$value"
 done
 expect 0 ' 4 heads' "other heads where no weight depends on them" "${eval[@]}" "$tmp/run" $key.type=full model.heads=4
-expect 78 "'blocks.0.attn.surrogate' is F(32|64) \[4,2,8\], but this model takes F(32|64) \[8,2,8\].*clusters \(4, now 8\)" \
-    "more clusters" "${eval[@]}" "$tmp/run" $key.clusters=8
+expect 0 "^drawn    not trained with these weights: surrogate; by train.seed 1\$" "more clusters, with drawn surrogates" \
+    "${eval[@]}" "$tmp/run" $key.clusters=8
 expect 78 'model.heads \(2, now 4\)' "other heads where one does" "${eval[@]}" "$tmp/run" model.heads=4
 expect 78 'model.d \(16, now 32\)' "another width" "${eval[@]}" "$tmp/run" model.d=32
 expect 78 'blocks.1.* has no place .*model.depth \(2, now 1\)' "fewer blocks" "${eval[@]}" "$tmp/run" model.depth=1
