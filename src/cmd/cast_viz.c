@@ -39,7 +39,8 @@ static const Option options[] = {
     {"out", OPTION_TEXT, AT(out), "DIR",
      "where the files go [the RUN's directory; of a CHECKPOINT, here]"},
     {"color", OPTION_WORD, AT(colour), "WHEN",
-     "auto, always or never: colours on the terminal [auto; NO_COLOR is heeded]",
+     "auto, always or never: colours on the terminal [auto; NO_COLOR and CLICOLOR_FORCE are "
+     "heeded]",
      .words = colour_names},
     {"stats", OPTION_FLAG, AT(stats), NULL, "figures over a split"},
     {"limit", OPTION_INT, AT(limit), "N", "of its first N examples [all]", 1, INT_MAX},

@@ -21,9 +21,11 @@ static bool is_terminal(int fd) {
 
 bool log_is_terminal(void) { return is_terminal(STDERR_FILENO); }
 
+/* no-color.org and bixense.com/clicolors */
 bool log_takes_colour(int fd) {
-    const char *no_color = getenv("NO_COLOR");
-    return is_terminal(fd) && !(no_color && *no_color);
+    const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
+    if (no && *no) return false;
+    return (force && *force && strcmp(force, "0") != 0) || is_terminal(fd);
 }
 
 /* The ANSI sequence where the descriptor takes colours, else "". */

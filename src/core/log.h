@@ -1,6 +1,6 @@
 /* What people read: lines on standard error, and one progress line that rewrites itself on a
- * terminal and becomes a plain line now and then elsewhere (no '\r' in log files; NO_COLOR and
- * TERM=dumb are honoured). */
+ * terminal and becomes a plain line now and then elsewhere (no '\r' in log files; NO_COLOR,
+ * CLICOLOR_FORCE and TERM=dumb are honoured). */
 #ifndef CORE_LOG_H
 #define CORE_LOG_H
 

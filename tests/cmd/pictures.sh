@@ -59,6 +59,9 @@ expect 0 '\(label [01]\)$' "in more columns" env COLUMNS=256 "${data[@]}" show "
 check "it is there whole" test "$(size_of)" = 256x128
 expect 0 '\(label [01]\)$' "in no columns at all" env COLUMNS=2 "${data[@]}" show "$tmp/pathx" --index 0
 check "it is a point" test "$(size_of)" = 2x1
+expect 0 38\;5 "CLICOLOR_FORCE has colours in a file" env CLICOLOR_FORCE=1 COLORTERM= "${data[@]}" show "$tmp/pathx" --index 0
+expect 0 '\(label [01]\)$' "NO_COLOR has none" env CLICOLOR_FORCE=1 NO_COLOR=1 "${data[@]}" show "$tmp/pathx" --index 0
+check "whatever else is asked for" bash -c "! grep -q $'\\033' '$tmp/out'"
 if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     for columns in 80:64x64 100:64x64 128:128x128 40:32x32; do
         COLORTERM=truecolor TERM=xterm-256color NO_COLOR='' COLUMNS=${columns%:*} \
