@@ -97,7 +97,7 @@ static bool create(Events *e, const char *dir, Err *err) {
         return false;
     }
     gethostname(host, sizeof host - 1);
-    snprintf(name, sizeof name, NAME "%010" PRId64 ".%s.%ld", time, host, (long)getpid());
+    snprintf(name, sizeof name, NAME "%010" PRId64 ".%s.%ld.0", time, host, (long)getpid());
     if (!file_in(e->path, dir, name, err)) return false;
     e->fd = open(e->path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
     return e->fd >= 0 || file_fails(e->path, "be created", EX_CANTCREAT, err);

@@ -4,7 +4,7 @@
  *     events_scalar(&e, "train/loss", loss);
  *     if (!events_end(&e, err)) ...
  *
- * events.out.tfevents.<time>.<host>.<process> is a row of records, each by a single write:
+ * events.out.tfevents.<time>.<host>.<process>.0 is a row of records, each by a single write:
  *   u64 length, u32 crc of these 8 bytes, the event, u32 crc of the event       (little-endian)
  * with masked CRC-32C, and an event is a protocol buffer (event.proto, summary.proto):
  *   Event    1 wall_time (double), 2 step (int64), and one of
