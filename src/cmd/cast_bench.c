@@ -56,9 +56,10 @@ static const Program program = {
     "cast_bench",
     "the machine's limits, and the speed of a config",
     "usage: cast_bench [CONFIG] [key=value ...]\n\n"
-    "The machine's limits; then, of CONFIG, the training step on random tokens at full length: "
-    "samples/s, GFLOP/s and share of the FMA peak, a breakdown by part of the model, peak memory. "
-    "FLOPs are those of the products in the method's definition, 2 for a multiply-add, three times "
+    "Of CONFIG, the training step on random tokens at full length: samples/s, GFLOP/s and share of "
+    "the FMA peak, a breakdown by part of the model, peak memory. Last, or without CONFIG, the "
+    "machine's limits, which --json has where there is no CONFIG. FLOPs are those of the products "
+    "in the method's definition, 2 for a multiply-add, three times "
     "the forward pass, however they are computed here; recomputation, exponentials and everything "
     "elementwise count as nothing.\n",
     options,

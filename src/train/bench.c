@@ -309,7 +309,7 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *
         rate(r, b, step);
         struct rusage usage;
         getrusage(RUSAGE_SELF, &usage);
-        r->peak_rss_mb = (double)usage.ru_maxrss / 1024;
+        r->peak_rss_mb = (double)usage.ru_maxrss * 1.024e-3; /* of KiB */
         if (r->ranks > 1) time_exchange(b, r);
         if (r->ranks == 1 && !data) time_parts(r, b);
     }

@@ -158,6 +158,7 @@ static bool end(Meter *m) {
 }
 
 static void report(Meter *m, State *s, double lr) {
+    const Work spent = work_sum(&m->now, &m->before);
     const Tally *t = &s->tally;
     const Work *w = &m->now;
     const double gflops = w->flops / w->seconds * 1e-9;
@@ -173,6 +174,7 @@ static void report(Meter *m, State *s, double lr) {
     metrics_real(&m->file, "gflops", gflops);
     metrics_real(&m->file, "peak_share", peak_share(m, gflops));
     metrics_real(&m->file, "seconds", m->seconds);
+    metrics_real(&m->file, "seconds_left", seconds_left(m, s, &spent));
     metrics_real(&m->file, "rss_mb", m->most_own * 1e-6);
     metrics_real(&m->file, "mapped_mb", usage.mapped * 1e-6);
     end(m);

@@ -16,6 +16,7 @@
 #include "train/outline.h"
 #include "train/patience.h"
 #include "train/stop.h"
+#include "train/stopwatch.h"
 #include "train/update.h"
 #include "train/usage.h"
 
@@ -107,14 +108,14 @@ static bool bad_update(Trainer *t, Update *u, Err *err) {
 
 static bool update(Trainer *t, Err *err) {
     const TrainConf *conf = &t->c->train;
-    const double start = clock_seconds();
+    const Stopwatch watch = stopwatch_start();
     Update u = {conf, &t->loader, &t->engine, &t->state, t->grads, t->state.update + 1};
     u.lr = conf->lr * schedule_factor(conf->schedule, u.number, conf->warmup, t->horizon) *
            t->state.guard.rate;
     if (!update_gradients(&u)) return interrupted(t, err);
-    const double waited = clock_seconds();
+    const Stopwatch waiting = stopwatch_start();
     if (!verify_wait(&t->verify, err)) return false;
-    const double wait = clock_seconds() - waited;
+    const double wait = stopwatch_seconds(&waiting);
     const bool finite = update_is_finite(&u);
     if (finite)
         update_commit(&u);
@@ -122,7 +123,7 @@ static bool update(Trainer *t, Err *err) {
         return false;
     if (t->state.update < u.number) return true; /* it went back */
     t->keep.saved = false;
-    u.work.seconds = clock_seconds() - start - wait;
+    u.work.seconds = stopwatch_seconds(&watch) - wait;
     meter_update(&t->meter, &t->state, &u.work, u.lr, u.norm);
     return true;
 }
@@ -155,7 +156,7 @@ static bool not_validated(Trainer *t, Err *err) {
 static bool validate(Trainer *t, Err *err) {
     State *s = &t->state;
     const int count = t->loader.examples[SPLIT_VAL];
-    const double start = clock_seconds();
+    const Stopwatch watch = stopwatch_start();
     char loss[64];
     Score score;
     if (s->ema) engine_weights(&t->engine, s->ema);
@@ -164,7 +165,7 @@ static bool validate(Trainer *t, Err *err) {
     if (s->ema) engine_weights(&t->engine, s->w);
     if (!finite) return not_validated(t, err);
     if (!verify_wait(&t->verify, err)) return false;
-    meter_validation(&t->meter, s->update, &score, count, clock_seconds() - start);
+    meter_validation(&t->meter, s->update, &score, count, stopwatch_seconds(&watch));
     s->evaluated = s->update;
     const bool best = keep_would_be_best(&t->keep, &score);
     patience_count(t->c, s, best);
@@ -257,6 +258,7 @@ static bool has_work(const Trainer *t) {
 static bool work(Trainer *t, TrainEnd *end, Err *err) {
     keep_begin(&t->keep);
     stop_on_signals();
+    stopwatch_on_signals();
     if (meter_time_is_up(&t->meter)) end_here(t);
     const bool more = has_work(t);
     if (more && t->begun) meter_mark(&t->meter, "resume", t->state.update);
@@ -463,6 +465,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
                      !describe(t, err)))
         return false;
     if (!rundir_add(&t->dir, "data", loader_describe(&t->loader), err) ||
+        !rundir_add(&t->dir, "planned_bytes", cJSON_CreateNumber((double)t->planned), err) ||
         !rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), err) ||
         (t->r->fast && !rundir_add(&t->dir, "fast", cJSON_CreateTrue(), err)))
         return false;

@@ -12,7 +12,7 @@ train() { # train OUT THREADS CONFIG key=value...
 
 # Everything but times, speeds, memory and where processes stopped.
 metrics_of() {
-    grep -vE '"(save|resume)"' "$1/metrics.jsonl" | sed -E 's/, "(samples_per_s|tokens_per_s|gflops|peak_share|seconds|rss_mb|mapped_mb)": [^,}]*//g'
+    grep -vE '"(save|resume)"' "$1/metrics.jsonl" | sed -E 's/, "(samples_per_s|tokens_per_s|gflops|peak_share|seconds|seconds_left|rss_mb|mapped_mb)": [^,}]*//g'
 }
 
 uses() { # uses RUN DIRECTORY: whether that flavour of OpenBLAS computed the run

@@ -21,8 +21,27 @@ expect 0 'train\.eval_every' "help tells the keys" "$bin/cast_train" --help keys
 expect 0 '^attention +cast full naive' "and what there is" "$bin/cast_train" --help
 check "on one screen" test "$(wc -l <"$tmp/out")" -le 50
 expect 0 '^cast_train [0-9.]+$' "version" "$bin/cast_train" --version
-expect 0 'blocks.0.attn.q.weight +\[16,16\] +256 +trained, decayed' "a dry run prints parameters" \
-    "${train[@]}" --out "$tmp/dry" --dry-run
+decays() { # decays NAME FLAGS KEY=VALUE...
+    local name=$1 flags=$2
+    shift 2
+    expect 0 "^ *$name +\[[0-9,]*\] +[0-9]+ +$flags\$" "$name: $flags" "${train[@]}" --out "$tmp/dry" --dry-run "$@"
+}
+decays blocks.0.attn.q.weight 'trained, decayed'
+decays blocks.0.attn.q.bias trained
+decays blocks.0.attn.phi.weight 'trained, decayed'
+decays blocks.0.attn.surrogate trained
+decays blocks.0.attn.surrogate 'not trained' model.attention.surrogates=frozen
+decays blocks.0.attn.projection 'trained, decayed' model.attention.type=linformer
+decays blocks.0.attn.conv 'trained, decayed' model.attention.type=nystrom
+decays blocks.0.conv.weight 'trained, decayed' model.conv=3
+decays blocks.0.norm1.g trained model.norm=scale
+decays blocks.0.norm1.bn.weight trained model.norm=batch
+decays blocks.0.fc1.weight 'trained, decayed'
+decays tok.weight trained
+decays pos.weight trained
+decays cls.weight trained model.pooling=cls
+decays lm.weight 'trained, decayed' train.objective=masked
+decays mask.weight trained train.objective=masked
 expect 0 'model +full attention' "another mechanism, without the keys of the config's" \
     "${train[@]}" --out "$tmp/dry" --dry-run model.attention.type=full
 expect 78 "key 'model.attention.clusters' is unknown; the keys here are type" "but not with keys that it has not" \
@@ -219,7 +238,7 @@ start() { # start OUT UPDATE COMMAND...
     done
 }
 
-for signal in TERM USR1; do
+for signal in TERM USR1 HUP; do
     start "$tmp/run-$signal" 40 "${long[@]}"
     kill -$signal $pid
     wait $pid
@@ -229,6 +248,17 @@ for signal in TERM USR1; do
     [ "$(hash_of "$tmp/run-$signal")" = "$reference" ]
     result $? "and the run ends with the same bits" "$tmp/out"
 done
+
+# A pause is no training: what is counted fits into the rest of the time, however busy the machine.
+began=$(date +%s.%N)
+start "$tmp/paused" 40 "${long[@]}"
+kill -STOP $pid
+sleep 3
+kill -CONT $pid
+wait $pid
+seconds=$(grep '"train"' "$tmp/paused/metrics.jsonl" | tail -n 1 | grep -oE '"seconds": [0-9.]+' | cut -d ' ' -f 2)
+check "a pause of 3 s is not counted" awk -v began="$began" -v now="$(date +%s.%N)" -v counted="$seconds" \
+    'BEGIN { exit !(counted > 0 && counted < now - began - 2.9) }'
 
 # Nothing else saves it in the meantime.
 endless=("${long[@]}" train.steps=1000000 train.eval_every=1000000 train.save_minutes=10)
