@@ -263,7 +263,40 @@ static void every_mechanism_is_its_definition(void **state) {
         if (mech_wanted(attn_table[i])) check_mechanism(attn_table[i]);
 }
 
+/* ---- where a form that is as good on paper loses its digits, or divides 0 by 0 ---- */
+
+static void spread(Sublayer *s, AttnProjection p, real factor, real bias) {
+    for (int i = 0; i < s->d * s->d; i++) s->w[s->linear[p][0] + (size_t)i] *= factor;
+    for (int i = 0; i < s->d; i++) s->w[s->linear[p][1] + (size_t)i] = bias;
+}
+
+static void check_spread(const char *name, real factor, real bias) {
+    enum { N = 65, H = 2, E = 6 };
+    const AttnMech *m = attn_find(name);
+    const AttnShape shape = {H * E, H, E, N, N, 0};
+    Err err;
+    if (!mech_wanted(m)) return;
+    void *self = mech_open(m, "", &shape, &err);
+    Draws d = draws_open("spread", 1);
+    Sublayer s;
+    assert_non_null(self);
+    sublayer_open(&s, m, self, N, &d);
+    spread(&s, ATTN_Q, factor, bias);
+    spread(&s, ATTN_K, factor, 0);
+    sublayer_forward(&s);
+    compare(&s, name);
+    sublayer_close(&s);
+    free(self);
+}
+
+static void far_from_zero(void **state) {
+    (void)state;
+    check_spread("linear", 1, -17); /* elu + 1 is exp there, of which expm1 keeps half the digits */
+    check_spread("performer", 12, 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mechanism_is_its_definition)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mechanism_is_its_definition),
+                                       cmocka_unit_test(far_from_zero)};
     return cmocka_run_group_tests(tests, grad_setup, NULL);
 }
