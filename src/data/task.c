@@ -34,8 +34,13 @@ bool task_fits(const Task *task, int vocab, int classes, int per_example) {
            (task->vocab == vocab && task->classes == classes && task->per_example == per_example);
 }
 
-void task_way(const Task *t, const char *dir, char *buf, size_t size) {
-    if (t->generate)
+void task_way(const Task *t, const char *dir, int most, char *buf, size_t size) {
+    if (most && most < t->shortest)
+        snprintf(buf, size,
+                 "the benchmark's have %d tokens or more, and this model takes %d: 'cast_data "
+                 "generate %s --help' has what makes shorter ones",
+                 t->shortest, most, t->name);
+    else if (t->generate)
         snprintf(buf, size, "run 'cast_data generate %s --out %s'", t->name, dir);
     else if (t->import)
         snprintf(buf, size, "fetch %s and run 'cast_data import %s %s --out %s'", t->url, t->name,
@@ -69,7 +74,7 @@ static bool check_request(const Task *task, const TaskRequest *r, bool import, E
                        task->name, r->settings[i].name);
     }
     if (import ? task->import : task->generate) return true;
-    task_way(task, r->out, way, sizeof way);
+    task_way(task, r->out, 0, way, sizeof way);
     return err_set(err, EX_USAGE, "%s cannot be %s; %s", task->name,
                    import ? "imported" : "generated", way);
 }
@@ -143,7 +148,7 @@ bool task_prepare(const Task *task, const char *dir, Err *err) {
     TaskRequest r = {.out = dir, .seed = TASK_SEED};
     if (find_official(task, official)) r.from = official;
     if (!r.from && !task->generate) {
-        task_way(task, dir, way, sizeof way);
+        task_way(task, dir, 0, way, sizeof way);
         return err_set(err, EX_NOINPUT,
                        "%s: no prepared data for %s, nor official files in $CAST_DATA/%s; %s", dir,
                        task->name, task->name, way);

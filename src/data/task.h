@@ -92,8 +92,9 @@ bool task_prepare(const Task *task, const char *dir, Err *err);
 /* Whether that would have to make the data, and might be able to. */
 bool task_would_make(const Task *t, const char *dir, Err *err);
 
-/* How the task's data comes into `dir`, in words: "run 'cast_data generate ...'". */
-void task_way(const Task *task, const char *dir, char *buf, size_t size);
+/* How the task's data comes into `dir`, in words: "run 'cast_data generate ...'". Of a model for no
+ * more than `most` tokens (0: any), whether others than the benchmark's are needed. */
+void task_way(const Task *task, const char *dir, int most, char *buf, size_t size);
 
 /* The value of an option that was given (the last one, if twice), else NULL. */
 const char *task_setting(const TaskRequest *r, const char *name);

@@ -37,7 +37,7 @@ static bool open_data(Trained *t, const StFile *f, Err *err) {
     const Config *c = &t->config;
     if (loader_open_split(&t->loader, c, t->split, err)) return check_data(t, f, err);
     if (err->code != EX_NOINPUT) return false;
-    task_way(c->task, c->data_dir, way, sizeof way);
+    task_way(c->task, c->data_dir, c->model.conf.max_length, way, sizeof way);
     return err_set(err, EX_NOINPUT, "%s. Say where the data is by data.dir=DIR, or make it: %s",
                    err->text, way);
 }
