@@ -151,7 +151,7 @@ static bool import(const Task *t, const TaskRequest *r, Err *err) {
     if (!task_place(t, dir, r->from, err)) return false;
     const bool texts = task_join(table, dir, TABLE);
     DatasetWriter *w[SPLITS];
-    task_writers(w, t, "ACL Anthology Network, the Long Range Arena's pairs; %s",
+    task_writers(w, t, "ACL Anthology Network, pairs in the Long Range Arena's form; %s",
                  texts ? "its texts" : "texts from " TEXTS);
     return task_finish(w, read_all(w, dir, texts, err), r->out, err);
 }
