@@ -221,7 +221,7 @@ static void print_commands(const Writer *w) {
     }
     print_call(w, "cast_train", ".json");
     fprintf(w->f, "    # with the config below trains it anew%s\n",
-            first_config(w) ? ", from its first weights" : "");
+            first_config(w) ? ", from its first weights, which are to be trained before" : "");
     print_call(w, "cast_eval", ".safetensors");
     fputs("    # data.dir=DIR says where the data are\n", w->f);
     if (w->c->python) print_call(w, "python3", "_numpy.py");
