@@ -56,12 +56,14 @@ put it at
 and run this again.${folder:+ Or put the folder $folder that it holds at $raw/$folder.}"
 }
 
-right() { # right FILE: whether its MD5 is the published one
+right() { # right FILE: whether its MD5 is the expected one
     [ "$(md5sum <"$1")" = "$md5  -" ]
 }
 
 fetch() {
     local part=$archive.part
+    [ "$task" != pathx ] || echo "LRA's archive is known to hold two folders pathfinder128: if it does, this fetches 8.2 GB and" \
+        "imports nothing; unpack it then, and import one of them (data/README.md)" >&2
     mkdir -p "${archive%/*}" || exit 73
     [ ! -e "$archive" ] || return 0
     command -v curl >/dev/null || by_hand "curl is not installed, so $url cannot be fetched."
@@ -78,7 +80,7 @@ check() {
     if [ -z "$md5" ]; then
         echo "$archive: no checksum is published; the import checks what it reads"
     elif right "$archive"; then
-        echo "$archive: MD5 $md5, as published"
+        echo "$archive: MD5 $md5, as expected"
     else
         fail 65 "$archive: its MD5 is not $md5: it is damaged, or another version. Delete it and run this again"
     fi

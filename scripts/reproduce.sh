@@ -146,6 +146,7 @@ case $#,$1 in
         done >runs/counts/speed.jsonl.part
         mv runs/counts/speed.jsonl.part runs/counts/speed.jsonl
         ;;
+    1,components) wrong "components is of image or of listops: name one" ;;
     2,components)
         check_tasks "image listops" "$2"
         case $2 in

@@ -17,6 +17,10 @@
 #   results.sh pairs N A B [A B]...
 #                            the same of every B to its A, and of all B together to all A
 set -eu
+if [[ -e ${1-} && $1 == *.md ]]; then # meant from where the script is called, else from the root
+    mapfile -t pages < <(readlink -f -- "$@")
+    set -- "${pages[@]}"
+fi
 cd "$(dirname "$0")/.."
 
 rebuild() { # PAGE: its commands in bash, where one that fails in front of a pipe counts
@@ -35,6 +39,12 @@ rebuild() { # PAGE: its commands in bash, where one that fails in front of a pip
         }' "$1" >"$1.new" || { rm -f "$1.new"; return 1; }
     cmp -s "$1" "$1.new" || echo "$1: rebuilt"
     mv "$1.new" "$1"
+}
+
+rebuild_all() { # PAGE...
+    local page
+    command -v python3 >/dev/null || { echo "results.sh: python3 is needed, which prints some of the tables" >&2; exit 69; }
+    for page in "$@"; do rebuild "$page"; done
 }
 
 list_runs() { # DIR FILE: fills runs with those in it that have such a file, one level or two down
@@ -243,8 +253,8 @@ curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: ever
 }
 
 case $#,${1-} in
-    0,) for page in README.md docs/*.md results/*.md; do rebuild "$page"; done ;;
-    *,*.md) for page in "$@"; do rebuild "$page"; done ;;
+    0,) rebuild_all README.md docs/*.md results/*.md ;;
+    *,*.md) rebuild_all "${@#"$(pwd -P)/"}" ;;
     2,keep) keep "$2" ;;
     3,losses) losses "$2" "$3" ;;
     2,validations) validations "$2" ;;
