@@ -1,5 +1,7 @@
 /* K-means in Hamming space, for clustered attention (arXiv:2007.04825). Signs of projections are
- * bits of a word of 64; what is near in angle differs in few. */
+ * bits of a word of 64; what is near in angle differs in few. The reference code
+ * begins with the first C words, and draws those of empty clusters without a seed: here words are
+ * taken that are spread out, and the farthest ones. */
 #ifndef ATTENTION_HAMMING_H
 #define ATTENTION_HAMMING_H
 

@@ -6,6 +6,7 @@
  * for each query, which needs no epsilon and cannot come to 0 / 0:
  *   S_f = softmax_j(w_f k^_j - |k^_j|^2 / 2) V, and b_f its log-sum-exp
  *   R_i = sum_f softmax_f(w_f q^_i + b_f) S_f
+ * Features are drawn once; reference codes draw them anew as they train.
  * What Long Range Arena's code calls Performer by default is another thing: ReLU features without a
  * projection. Time O(N m d), memory O(N d + m d).
  * Saved for backward: R [N,d], S [m,d], the log-sum-exps [h,m] and [h,N]; Q, K and V where kept. */
