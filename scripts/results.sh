@@ -4,7 +4,7 @@
 #                                <!-- made by: COMMAND -->
 #                                <!-- end -->
 #                            becomes what COMMAND prints when it is run at the root
-#   results.sh PAGE.md...    rebuilds these
+#   results.sh PAGE.md...    rebuilds these, whose names are meant from the root
 #   results.sh keep DIR      keeps what reports read in results/metrics/: of the runs in DIR, and its rows, *.jsonl
 #   results.sh losses DIR N  of each run in DIR: mean training loss of the first N lines, and of the last N
 #   results.sh validations DIR  accuracies in validation of the runs in DIR, side by side
@@ -17,10 +17,6 @@
 #   results.sh pairs N A B [A B]...
 #                            the same of every B to its A, and of all B together to all A
 set -eu
-if [[ -e ${1-} && $1 == *.md ]]; then # meant from where the script is called, else from the root
-    mapfile -t pages < <(readlink -f -- "$@")
-    set -- "${pages[@]}"
-fi
 cd "$(dirname "$0")/.."
 
 rebuild() { # PAGE: its commands in bash, where one that fails in front of a pipe counts
@@ -44,7 +40,10 @@ rebuild() { # PAGE: its commands in bash, where one that fails in front of a pip
 rebuild_all() { # PAGE...
     local page
     command -v python3 >/dev/null || { echo "results.sh: python3 is needed, which prints some of the tables" >&2; exit 69; }
-    for page in "$@"; do rebuild "$page"; done
+    for page in "$@"; do
+        [ -e "$page" ] || { echo "results.sh: there is no $page in $PWD" >&2; exit 66; }
+        rebuild "$page"
+    done
 }
 
 list_runs() { # DIR FILE: fills runs with those in it that have such a file, one level or two down
@@ -254,7 +253,7 @@ curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: ever
 
 case $#,${1-} in
     0,) rebuild_all README.md docs/*.md results/*.md ;;
-    *,*.md) rebuild_all "${@#"$(pwd -P)/"}" ;;
+    *,*.md) rebuild_all "$@" ;;
     2,keep) keep "$2" ;;
     3,losses) losses "$2" "$3" ;;
     2,validations) validations "$2" ;;

@@ -190,7 +190,7 @@ verdicts() { # verdicts NAME
     echo "$(wc -l <"$tmp/$1.numbers") faults of $(wc -l <"$tmp/$1.places"): $(grep -E '^[0-9a-z]+$' "$file" | sort | uniq -c |
         awk '{ printf "%s%d %s", (NR > 1 ? ", " : ""), $1, $2 }')"
     grep -vE '^[0-9a-z]+$' "$file"
-    [ -s "$file" ] && ! grep -qvE '^[0-9a-z]+$' "$file"
+    grep -qvx unmet "$file" && ! grep -qvE '^[0-9a-z]+$' "$file" && [ -s "$tmp/$1.numbers" ]
 }
 
 # COMMAND NAME for each run, as many at a time as there are cores; it prints figures, and succeeds or does not.

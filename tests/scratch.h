@@ -17,9 +17,8 @@ static char scratch_dir[256];
 static inline int scratch_open(void **state) {
     const char *tmp = getenv("TMPDIR");
     (void)state;
-    snprintf(scratch_dir, sizeof scratch_dir, "%s/cast_test_%ld", tmp && *tmp ? tmp : "/tmp",
-             (long)getpid());
-    return mkdir(scratch_dir, 0777);
+    snprintf(scratch_dir, sizeof scratch_dir, "%s/cast_test_XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    return mkdtemp(scratch_dir) ? 0 : -1;
 }
 
 static inline void scratch_remove(const char *path) {

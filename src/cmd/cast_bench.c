@@ -1,12 +1,11 @@
 /* cast_bench: the machine's limits, and what the training step of a config makes of them. */
-#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "attention/attention.h"
+#include "core/child.h"
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "core/option.h"
@@ -104,7 +103,7 @@ static void print_result(const BenchResult *r) {
            r->batch, r->threads);
     printf(r->ranks > 1 ? ", %d ranks\n" : "\n", r->ranks);
     printf("  %.2f samples/s  %.0f tokens/s  %.3f updates/s\n", r->samples_per_s, r->tokens_per_s,
-           r->samples_per_s / r->batch);
+           r->updates_per_s);
     printf("  %.1f GFLOP/s of %.1f: %.1f %% of the FMA peak (%.3f GFLOP a sample)\n", r->gflops,
            r->peak_gflops, 100 * r->gflops / r->peak_gflops, r->sample_flops * 1e-9);
     if (r->folded_share > 0)
@@ -182,44 +181,12 @@ static void print_machine(int threads, bool json) {
 
 /* ---- a table: each row in a process of its own, so that its memory is its own ---- */
 
-/* Never returns. */
-static void become(char *const *argv, int out) {
-    ranks_leave();
-    if (dup2(out, STDOUT_FILENO) >= 0) execv("/proc/self/exe", argv);
-    fprintf(stderr, "cast_bench: a row has no process of its own: %s\n", err_words(errno));
-    _exit(EX_OSERR);
-}
-
-/* All that comes until its end, at most `size` bytes. False and errno; fd is closed. */
-static bool read_all(int fd, char *text, size_t size, size_t *n) {
-    FILE *f = fdopen(fd, "r");
-    if (!f) return false;
-    *n = fread(text, 1, size, f);
-    const bool ok = !ferror(f);
-    const int why = errno;
-    fclose(f);
-    errno = why;
-    return ok;
-}
-
 /* Runs this program with --json and reads its one line. */
 static cJSON *bench_child(char *const *argv, Err *err) {
-    int ends[2], status = 0;
-    static char line[1 << 16];
+    static char line[1 << 20];
     size_t n = 0;
-    const pid_t pid = pipe(ends) == 0 ? fork() : -1;
-    if (pid == 0) become(argv, ends[1]);
-    if (pid > 0) close(ends[1]);
-    const bool ok = pid > 0 && read_all(ends[0], line, sizeof line - 1, &n);
-    const int why = errno;
-    if (pid > 0) waitpid(pid, &status, 0);
-    if (ok && !status)
-        return json_parse(line, n, sizeof line, JSON_MAX_DEPTH, "cast_bench --json", err);
-    if (ok)
-        err_set(err, WIFEXITED(status) ? WEXITSTATUS(status) : EX_OSERR, "failed, as said above");
-    else
-        err_set(err, EX_OSERR, "a row has no process of its own: %s", err_words(why));
-    return NULL;
+    if (!child_read(argv, line, sizeof line - 1, &n, err)) return NULL;
+    return json_parse(line, n, sizeof line, JSON_MAX_DEPTH, "cast_bench --json", err);
 }
 
 static void print_approximation_row(const cJSON *r) {
@@ -349,8 +316,9 @@ static bool bench_row(const Options *o, const char *mechanism, const char *lengt
     else
         (o->json ? print_line : o->approximation ? print_approximation_row : print_row)(r);
     fflush(stdout);
+    const bool ok = r != NULL;
     cJSON_Delete(r);
-    return r != NULL;
+    return ok;
 }
 
 /* What cannot be run at one length is told in its row; false: none could be. */
@@ -487,6 +455,7 @@ int main(int argc, char **argv) {
     Err err = {0};
     Options o = {.seconds = 3};
     stop_ignore_write_signals();
+    signal(SIGCHLD, SIG_DFL); /* rows are processes, whose ends are waited for */
     const bool ok = parse(&o, argc, argv, &err) && ranks_open(lanes_processors(), &err) &&
                     bench(&o, &err) && err_check_stdout(&err);
     const int status = ok ? EXIT_SUCCESS : err_report(program.name, &err);

@@ -166,7 +166,7 @@ static bool run_make(Options *o, Err *err) {
     const bool import = o->nwords == 3;
     const Task *t = want_task(o->words[1], err);
     if (!t) return false;
-    if (!o->request.out)
+    if (!o->request.out || !*o->request.out)
         return err_set(err, EX_USAGE, "%s: --out DIR is missing" TRY_HELP, o->words[0]);
     o->request.from = o->words[2];
     return (import ? task_import : task_generate)(t, &o->request, err) &&

@@ -6,6 +6,7 @@
 
 #include "core/mem.h"
 #include "core/option.h"
+#include "io/text.h"
 #include "report/compare.h"
 #include "report/cores.h"
 #include "report/curve_plot.h"
@@ -206,7 +207,8 @@ static TableFormat table_format(const Options *o) {
 }
 
 static void list_columns(const Table *t) {
-    for (int c = 0; c < t->n; c++) printf("%-30s %s\n", t->columns[c].key, t->columns[c].title);
+    for (int c = 0; c < t->n; c++)
+        text_print(stdout, "%-30s %s\n", t->columns[c].key, t->columns[c].title);
 }
 
 static bool choose_columns(const Options *o, Table *t, Err *err) {

@@ -309,6 +309,13 @@ static bool init_weights(const Config *c, const Options *o, Err *err) {
     return ok;
 }
 
+static bool can_begin(const char *path, Err *err) {
+    AtomicFile a;
+    if (!atomic_open(&a, path, KIND_TENSORS, err)) return false;
+    atomic_abandon(&a);
+    return true;
+}
+
 /* Told before anything is computed. */
 static bool may_write(const Options *o, Err *err) {
     if (o->out && o->weights && (file_same(o->out, o->weights) || file_same(o->out, o->batch)))
@@ -318,8 +325,8 @@ static bool may_write(const Options *o, Err *err) {
     if (o->out && o->weights_out &&
         (!strcmp(o->out, o->weights_out) || file_same(o->out, o->weights_out)))
         return err_set(err, EX_USAGE, "--out and --weights-out are both %s", o->out);
-    return (!o->out || kind_may_replace(o->out, KIND_TENSORS, err)) &&
-           (!o->weights_out || kind_may_replace(o->weights_out, KIND_TENSORS, err));
+    return (!o->out || can_begin(o->out, err)) &&
+           (!o->weights_out || can_begin(o->weights_out, err));
 }
 
 static bool run(const Config *c, const Options *o, Err *err) {

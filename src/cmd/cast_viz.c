@@ -82,8 +82,9 @@ static const Program program = {
 static bool check_options(const Options *o, Err *err) {
     if (o->stats ? o->index >= 0 : o->index < 0)
         return err_set(err, EX_USAGE, "either --index I or --stats" TRY_HELP);
-    if (o->stats && (o->out || o->layer >= 0 || o->head >= 0))
-        return err_set(err, EX_USAGE, "--stats takes no --out, --layer or --head" TRY_HELP);
+    if (o->stats && (o->out || o->layer >= 0 || o->head >= 0 || o->colour != COLOUR_AUTO))
+        return err_set(err, EX_USAGE,
+                       "--stats takes no --out, --layer, --head or --color" TRY_HELP);
     if (!o->stats && (o->json || o->limit || o->kept))
         return err_set(err, EX_USAGE, "--json, --limit and --kept are of --stats" TRY_HELP);
     return true;

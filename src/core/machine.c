@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int read_int(const char *path) {
     int v = -1;
@@ -18,7 +19,8 @@ static int read_int(const char *path) {
 
 int machine_cores(void) {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set)) return 1;
+    if (sched_getaffinity(0, sizeof set, &set)) /* more than the set has room for */
+        return (int)sysconf(_SC_NPROCESSORS_ONLN);
     int seen[CPU_SETSIZE], n = 0;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &set)) continue;

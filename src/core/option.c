@@ -174,6 +174,9 @@ static bool wrong(const char *program, int c, char *const *argv, const struct op
     if (c == ':')
         return err_set(err, EX_USAGE, "%s: a value is missing; '%s --help' says more",
                        argv[optind - 1], program);
+    if (optopt >= OPT_VERSION || (optopt == OPT_HELP && argv[optind - 1][1] == '-'))
+        return err_set(err, EX_USAGE, "%s: takes no value; '%s --help' says more", argv[optind - 1],
+                       program);
     const char *word = wrong_word(argv), *other = meant(longs, word);
     return err_set(err, EX_USAGE, "%s: no such option; %s%s%s'%s --help' says more", word,
                    other ? "did you mean '--" : "", other ? other : "", other ? "'? " : "",

@@ -59,8 +59,10 @@ void ranks_leave(void) {
         bool theirs = false;
         for (size_t i = 0; i < sizeof of_mpi / sizeof *of_mpi; i++)
             theirs |= !strncmp(*e, of_mpi[i], strlen(of_mpi[i]));
+        const char *before = *e;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*e, "="), *e);
-        if (!theirs || unsetenv(name) != 0) e++; /* what follows moves up */
+        /* What follows moves up; a name that is too long for us stays. */
+        if (!theirs || unsetenv(name) != 0 || *e == before) e++;
     }
 }
 

@@ -119,7 +119,7 @@ static void print_first_weights(const Writer *w) {
     const cJSON *init = run_init(w->run), *update = json_at(init, "update");
     const char *objective = json_string(first_config(w), "train.objective");
     char at[48] = "";
-    if (!init) return;
+    if (!json_string(init, "file")) return;
     if (cJSON_IsNumber(update)) snprintf(at, sizeof at, ", update %.0f", update->valuedouble);
     rowf(w, "first weights", "%s%s%s", json_string(init, "file"), at,
          objective && !strcmp(objective, "masked") ? ", of masked training" : "");

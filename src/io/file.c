@@ -301,6 +301,7 @@ bool file_make_dirs(const char *path, Err *err) {
 bool file_may_make_dirs(const char *path, Err *err) {
     char part[FILE_PATH_MAX];
     struct stat st;
+    if (!*path) return err_set(err, EX_CANTCREAT, "a directory's name is empty");
     snprintf(part, sizeof part, "%s", path);
     while (*part && stat(part, &st) != 0 && errno == ENOENT) {
         char *slash = strrchr(part, '/');

@@ -107,8 +107,9 @@ char *json_text(const cJSON *value) {
 
 static bool reads_back(const char *path, Err *err) {
     cJSON *root = json_read(path, err);
+    const bool ok = root != NULL;
     cJSON_Delete(root);
-    return root != NULL;
+    return ok;
 }
 
 bool json_write(const cJSON *root, const char *path, Err *err) {

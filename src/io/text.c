@@ -77,11 +77,17 @@ void text_latex(FILE *f, const char *s) {
     write_with(f, s, latex, 0);
 }
 
+/* The length of what is at s and is written as a blank; 0: it is none. */
+static int blank(const char *s) {
+    if (!*s) return 0;
+    return *s == ' ' ? 1 : utf8_is_control(s) ? utf8_length(s, strlen(s)) : 0;
+}
+
 /* Whether a spreadsheet would compute it: behind blanks, and apostrophes that may stand before it
  * already, a sign that begins formulas, and no number. */
 static bool is_formula(const char *s) {
     char *end;
-    s += strspn(s, "' \t\r\n");
+    for (int n; (n = *s == '\'' ? 1 : blank(s)) > 0;) s += n;
     if (!*s || !strchr("=+-@", *s)) return false;
     strtod(s, &end);
     return end == s || *end || s[strspn(s, "+-.0123456789eE")];

@@ -57,8 +57,7 @@ static unsigned mark_of_data(const Task *t, const Run *run) {
 }
 
 static unsigned mark_of_test(const Task *t, const Result *r) {
-    return r->test_examples >= 0 && (int)r->test_examples != t->official[SPLIT_TEST] ? MARK_DATA
-                                                                                     : 0;
+    return r->test_examples >= 0 && r->test_examples != t->official[SPLIT_TEST] ? MARK_DATA : 0;
 }
 
 /* ---- recipe ---- */

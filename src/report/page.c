@@ -68,10 +68,11 @@ static bool embed_plot(FILE *f, Plot *p, char *caption, int number, Err *err) {
         open_figure(f, "", caption);
         fprintf(f, "<div class=\"plot\">%s</div></figure>\n", svg);
     }
+    const bool ok = svg != NULL;
     plot_free(p);
     mem_free(caption);
     mem_free(svg);
-    return svg != NULL;
+    return ok;
 }
 
 /* A part of the groups. */

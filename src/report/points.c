@@ -42,8 +42,11 @@ static double number(const cJSON *o, const char *key) {
     return cJSON_IsNumber(x) ? x->valuedouble : NAN;
 }
 
-/* The standard error of a share of so many examples, where none is said. */
+/* The standard error of a share of so many examples, where none is said. Masked tokens of one
+ * document are no examples of their own. */
 static void add_standard_error(Point *p, const cJSON *o) {
+    const char *objective = json_string(o, "config.train.objective");
+    if (objective && !strcmp(objective, "masked")) return;
     const double share = p->value[POINT_ACCURACY], count = number(o, "count");
     if (isnan(p->value[POINT_ACCURACY_ERROR]) && count > 0)
         p->value[POINT_ACCURACY_ERROR] = sqrt(share * (1 - share) / count);
@@ -214,8 +217,9 @@ static int places(const Points *s, int x, int y) {
 
 /* At these steps of each power of ten; returns how many there are. */
 static int log_tics(double *tic, int room, const char *steps, double least, double most) {
+    const int first = (int)floor(log10(least)), last = (int)floor(log10(most));
     int n = 0;
-    for (int power = (int)floor(log10(least)); pow(10, power) <= most; power++)
+    for (int power = first; power <= last; power++)
         for (const char *step = steps; *step; step++) {
             const double at = (*step - '0') * pow(10, power);
             if (at >= least && at <= most && n < room) tic[n++] = at;
@@ -245,7 +249,7 @@ static void print_log_axis(FILE *f, char axis, const Points *s, int value) {
     double least = INFINITY, most = 0;
     for (int i = 0; i < s->n; i++) {
         const double v = values[value].scale * s->point[i].value[value];
-        if (v > 0) least = fmin(least, v), most = fmax(most, v);
+        if (v > 0 && isfinite(v)) least = fmin(least, v), most = fmax(most, v);
     }
     if (most <= 0) return;
     least /= 1.3, most *= 1.3;

@@ -70,7 +70,7 @@ static void write_rule(const Sheet *s, FILE *f) {
 /* Broken at blanks. */
 static void write_filled(FILE *f, const char *text, int letters) {
     int at = 0;
-    char *copy = mem_strdup(text), *rest;
+    char *copy = text_of(text_plain, text), *rest;
     for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         const int n = text_width(word);
         if (at && at + 1 + n > letters) {

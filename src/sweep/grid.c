@@ -122,9 +122,9 @@ static bool add_range(GridKey *k, char *range, Err *err) {
     if (!read_seed(range, 0, &from, err)) return false;
     to = from;
     if (dots && !read_seed(dots + 2, from, &to, err)) return false;
-    if (to - from >= GRID_MOST_RUNS)
+    if (to - from >= GRID_MOST_RUNS || k->n > GRID_MOST_RUNS)
         return err_set(err, EX_USAGE, "--seeds: more than %d", GRID_MOST_RUNS);
-    for (int64_t seed = from; seed <= to; seed++) {
+    for (int64_t seed = from; seed <= to && k->n <= GRID_MOST_RUNS; seed++) {
         char text[16];
         const int n = snprintf(text, sizeof text, "%d", (int)seed);
         add_value(k, text, (size_t)n);

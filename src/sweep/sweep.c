@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/child.h"
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "core/log.h"
@@ -125,12 +126,7 @@ static int wait_for(pid_t pid) {
 static bool explain(int status, int in, Err *err) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
     if (read(in, err, sizeof *err) == sizeof *err) return false;
-    if (WIFSIGNALED(status))
-        return err_set(err, EX_SOFTWARE, "ended by signal %d (%s)%s", WTERMSIG(status),
-                       strsignal(WTERMSIG(status)),
-                       WTERMSIG(status) == SIGKILL ? "; out of memory?" : "");
-    return err_set(err, WEXITSTATUS(status), "ended with status %d, for the reason above",
-                   WEXITSTATUS(status));
+    return child_ended(status, err);
 }
 
 static bool run_in_child(const Sweep *s, int run, Err *err) {

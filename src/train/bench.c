@@ -279,6 +279,7 @@ static void rate(BenchResult *r, const Bench *b, double step) {
                  tokens = (double)per * m->max_tokens;
     r->sample_flops = b->data ? r->sample_flops / b->nsteps : flops;
     r->samples_per_s = r->batch / step;
+    r->updates_per_s = 1 / (step * b->c->train.accumulate);
     r->tokens_per_s = b->data ? r->tokens_per_s / b->nsteps / step : r->samples_per_s * tokens;
     if (b->data) r->tokens = (int)(r->tokens_per_s / r->samples_per_s / per);
     if (b->engine.fold.on)
@@ -346,7 +347,7 @@ cJSON *bench_json(const BenchResult *r) {
     cJSON_AddNumberToObject(o, "step_seconds", r->step_seconds);
     cJSON_AddNumberToObject(o, "samples_per_s", r->samples_per_s);
     cJSON_AddNumberToObject(o, "tokens_per_s", r->tokens_per_s);
-    cJSON_AddNumberToObject(o, "updates_per_s", r->samples_per_s / r->batch);
+    cJSON_AddNumberToObject(o, "updates_per_s", r->updates_per_s);
     cJSON_AddNumberToObject(o, "gflops", r->gflops);
     cJSON_AddNumberToObject(o, "peak_gflops", r->peak_gflops);
     cJSON_AddNumberToObject(o, "peak_share", r->gflops / r->peak_gflops);

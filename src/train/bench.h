@@ -16,7 +16,7 @@ typedef struct BenchResult {
     int per_example, most_tokens;      /* documents of a sample; tokens of one, at most */
     size_t parameters, summed;         /* summed: what a lane's sums hold */
     double step_seconds;               /* the mean */
-    double samples_per_s, tokens_per_s, gflops, peak_gflops, peak_rss_mb;
+    double samples_per_s, tokens_per_s, updates_per_s, gflops, peak_gflops, peak_rss_mb;
     double sample_seconds, sample_flops; /* a sample's share of a step, on one thread */
     double serial_seconds, busy_seconds; /* of a step: outside of lanes; of all threads in them */
     double moved_bytes;                  /* of a step: what rank 0 and the others tell each other */

@@ -383,9 +383,8 @@ void config_free(Config *c) {
 }
 
 void config_run_dir(char *dir, size_t size, const char *path, char *const *overrides, int count) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
-               *dot = strrchr(name, '.');
-    int len = dot ? (int)(dot - name) : (int)strlen(name);
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const int len = (int)strlen(name) - (text_ends(name, ".json") ? (int)strlen(".json") : 0);
     if (count == 0) {
         snprintf(dir, size, "runs/%.*s", len, name);
         return;

@@ -177,10 +177,18 @@ static cJSON *environment(const char *command) {
     return o;
 }
 
+static size_t size_of(const cJSON *value) {
+    char *text = json_text(value);
+    const size_t n = strlen(text);
+    mem_free(text);
+    return n;
+}
+
 /* Behind this process' fields those of the processes before it, the first one first. Of a great
- * many the oldest but the first are dropped: a file of JSON has at most JSON_MAX_BYTES. */
+ * many the oldest but the first are dropped: a file of JSON has at most JSON_MAX_BYTES, and long
+ * commands and sources of data make long entries. */
 static void add_earlier(cJSON *env, const char *path) {
-    enum { MOST = 500 };
+    enum { MOST = 500, MOST_BYTES = JSON_MAX_BYTES / 2 };
     Err err;
     cJSON *was = file_exists(path) ? json_read(path, &err) : NULL;
     if (!was) {
@@ -194,12 +202,15 @@ static void add_earlier(cJSON *env, const char *path) {
     }
     cJSON_AddItemToArray(earlier, was);
     while (cJSON_GetArraySize(earlier) > MOST) cJSON_DeleteItemFromArray(earlier, 1);
+    while (cJSON_GetArraySize(earlier) > 1 && size_of(earlier) > MOST_BYTES)
+        cJSON_DeleteItemFromArray(earlier, 1);
     cJSON_AddItemToObject(env, "earlier", earlier);
 }
 
-bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, const cJSON *origin,
-                     Err *err) {
+bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, bool fast,
+                     const cJSON *origin, Err *err) {
     cJSON *env = environment(command);
+    if (fast) cJSON_AddTrueToObject(env, "fast");
     if (origin) cJSON_AddItemToObject(env, "init", cJSON_Duplicate(origin, true));
     add_earlier(env, r->env);
     bool ok = json_write(env, r->env, err) && json_write(config, r->config, err);

@@ -73,10 +73,10 @@ bool rundir_stands(const RunDir *r, Err *err);
 /* Whether the directory's config.json, if there is one, is of the same run (EX_CONFIG). */
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err);
 
-/* Writes env.json, by which the directory is known as a run's, then config.json. `origin`: of what
- * the first weights were taken from (train/origin.h); NULL: nothing. */
-bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, const cJSON *origin,
-                     Err *err);
+/* Writes env.json, by which the directory is known as a run's, then config.json. `fast`: as a smoke
+ * run's. `origin`: of what the first weights were taken from (train/origin.h); NULL: nothing. */
+bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, bool fast,
+                     const cJSON *origin, Err *err);
 /* Puts `item`, which it takes over, into env.json under `name`, in the place of what is there. */
 bool rundir_add(const RunDir *r, const char *name, cJSON *item, Err *err);
 

@@ -25,8 +25,14 @@ static double busy_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-Stopwatch stopwatch_start(void) { return (Stopwatch){clock_seconds(), busy_seconds(), continued}; }
+/* The count first here and last there: a process mostly stops as it comes back from the kernel,
+ * which tells it the time. */
+Stopwatch stopwatch_start(void) {
+    const int before = continued;
+    return (Stopwatch){clock_seconds(), busy_seconds(), before};
+}
 
 double stopwatch_seconds(const Stopwatch *w) {
-    return continued == w->continued ? clock_seconds() - w->wall : busy_seconds() - w->busy;
+    const double wall = clock_seconds() - w->wall, busy = busy_seconds() - w->busy;
+    return continued == w->continued ? wall : busy;
 }

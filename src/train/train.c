@@ -113,9 +113,9 @@ static bool update(Trainer *t, Err *err) {
     u.lr = conf->lr * schedule_factor(conf->schedule, u.number, conf->warmup, t->horizon) *
            t->state.guard.rate;
     if (!update_gradients(&u)) return interrupted(t, err);
-    const Stopwatch waiting = stopwatch_start();
+    const double computed = stopwatch_seconds(&watch);
     if (!verify_wait(&t->verify, err)) return false;
-    const double wait = stopwatch_seconds(&waiting);
+    const Stopwatch after = stopwatch_start(); /* the wait is no training */
     const bool finite = update_is_finite(&u);
     if (finite)
         update_commit(&u);
@@ -123,7 +123,7 @@ static bool update(Trainer *t, Err *err) {
         return false;
     if (t->state.update < u.number) return true; /* it went back */
     t->keep.saved = false;
-    u.work.seconds = stopwatch_seconds(&watch) - wait;
+    u.work.seconds = computed + stopwatch_seconds(&after);
     meter_update(&t->meter, &t->state, &u.work, u.lr, u.norm);
     return true;
 }
@@ -393,7 +393,8 @@ static bool open_data(Trainer *t, Err *err) {
 
 static bool describe(const Trainer *t, Err *err) {
     cJSON *origin = origin_describe(&t->origin);
-    const bool ok = rundir_describe(&t->dir, t->c->resolved, t->r->command, origin, err);
+    const bool ok =
+        rundir_describe(&t->dir, t->c->resolved, t->r->command, t->r->fast, origin, err);
     cJSON_Delete(origin);
     return ok;
 }
@@ -466,8 +467,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
         return false;
     if (!rundir_add(&t->dir, "data", loader_describe(&t->loader), err) ||
         !rundir_add(&t->dir, "planned_bytes", cJSON_CreateNumber((double)t->planned), err) ||
-        !rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), err) ||
-        (t->r->fast && !rundir_add(&t->dir, "fast", cJSON_CreateTrue(), err)))
+        !rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), err))
         return false;
     origin_close(&t->origin);
     keep_forget_later(&t->keep);

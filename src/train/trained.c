@@ -200,10 +200,10 @@ void trained_print(FILE *f, const Trained *t) {
     fputc('\n', f);
     fit_changes(c, &t->from, list, sizeof list);
     if (list[0]) text_print(f, "changed  %s\n", list);
-    if (t->swap.left[0]) fprintf(f, "left     behind: %s\n", t->swap.left);
+    if (t->swap.left[0]) text_print(f, "left     behind: %s\n", t->swap.left);
     if (t->swap.drawn[0])
-        fprintf(f, "drawn    not trained with these weights: %s; by train.seed %d\n", t->swap.drawn,
-                c->train.seed);
+        text_print(f, "drawn    not trained with these weights: %s; by train.seed %d\n",
+                   t->swap.drawn, c->train.seed);
     if (!t->input.n)
         text_print(f, "data     %s: %s, %d examples\n", c->data_dir, split_names[t->split],
                    t->loader.examples[t->split]);

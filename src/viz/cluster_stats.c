@@ -208,9 +208,9 @@ static bool add_kept(LayerStats *stats, Trained *t, int limit, Err *err) {
     Approximation a;
     if (!approximate(&a, t, t, limit, err)) return false;
     for (int i = 0; i < cluster_stats_rows(t); i++) {
-        const Nearness block = approximation_block(&a, stats[i].layer),
-                       *head = &a.near[stats[i].layer * a.heads + stats[i].head];
-        stats[i].kept = nearness_kept(stats[i].head < 0 ? &block : head);
+        const int layer = stats[i].layer, head = stats[i].head;
+        const Nearness block = approximation_block(&a, layer);
+        stats[i].kept = nearness_kept(head < 0 ? &block : &a.near[layer * a.heads + head]);
     }
     approximation_free(&a);
     return true;

@@ -8,7 +8,7 @@
 
 /* ---- what is shown ---- */
 
-/* Data of one's own are pictures if all documents have one length, a square, and ids are bytes. */
+/* Data are pictures if all documents have one length, a square, and ids are bytes. */
 static bool all_equal(const Dataset *d) {
     for (int i = 1; i < d->documents; i++)
         if (dataset_length(d, i) != dataset_length(d, 0)) return false;
@@ -18,7 +18,7 @@ static bool all_equal(const Dataset *d) {
 int viz_width(const Trained *t) {
     const Task *task = t->config.task;
     const Dataset *d = &t->loader.split[t->split];
-    if (task->tokens != TOKENS_PIXELS && (task->vocab || !all_equal(d))) return 0;
+    if ((task->tokens != TOKENS_PIXELS && task->vocab) || !all_equal(d)) return 0;
     const int n = dataset_length(d, 0), side = (int)lround(sqrt(n));
     return side * side == n && side > 1 && side <= VIZ_LARGEST ? side : 0;
 }

@@ -30,6 +30,12 @@ is_text() {
             { echo "$file" | cat -v; LC_ALL=C tr -d '\n\t\r' <"$file" | LC_ALL=C grep -aoP '.{0,20}([\x00-\x1f\x7f]|\xc2[\x80-\x9f])' | cat -v | head -3; return 1; }
     done
 }
+printf 'plain\n' >"$tmp/plain"
+check "text is text" is_text "$tmp/plain"
+for bad in '\033[31m' '\302\233' '\177' '\377'; do
+    printf 'a%b' "$bad" >"$tmp/plain"
+    check "a$bad is none" eval "! is_text '$tmp/plain'"
+done
 clean() { # clean STATUS NAME COMMAND...: what it prints is text alone
     local want=$1 name=$2 status
     shift 2

@@ -97,6 +97,21 @@ check "probabilities, the largest of what is predicted" awk -F, 'NR > 1 {
     for (i = 4; i <= NF; i++) { sum += $i; if ($i > $best) best = i }
     if (sum < 0.99999 || sum > 1.00001 || best - 4 != $3 || $1 != NR - 2) exit 1 }' "$tmp/p.csv"
 
+# The figures again, from the predictions.
+# shellcheck disable=SC2016
+check "confusions: a row a label, a column what was predicted" diff <(awk -F, 'NR > 1 { n[$2 " " $3]++ }
+    END { for (at in n) print at, n[at] }' "$tmp/p.csv" | sort) \
+    <(awk '/^confusion/ { table = 1; next } /^$/ { table = 0 }
+        table && /^  [0-9] / { for (i = 0; i < 10; i++) if ($(i + 2) != ".") print $1, i, $(i + 2) }' "$tmp/out" | sort)
+# shellcheck disable=SC2016
+check "accuracies by length are those of all, by parts" awk -v right="$right" '
+    /^by length/ { table = 1 }
+    /^$/ { table = 0 }
+    table && / to / { sum += $4 * $5 / 100 }
+    END { exit !(sum > right - 0.02 && sum < right + 0.02) }' "$tmp/out"
+most=$(awk -F, 'NR > 1 && ++n[$2] > most { most = n[$2] } END { print most }' "$tmp/p.csv")
+check "the commonest label" grep -qE "^always answering [0-9] would give $(awk "BEGIN { printf \"%.2f\", 100 * $most / 23 }") %$" "$tmp/out"
+
 # Where val is part of train.safetensors, by place in the split, as cast_viz counts.
 make_data "$tmp/reviews" text 30 1 5 40
 "$bin/cast_train" "$tmp/tiny.json" --threads 1 task=text data.dir="$tmp/reviews" data.holdout=0.2 --out "$tmp/held" >"$tmp/log" 2>&1
@@ -191,7 +206,7 @@ expect 65 'best.safetensors.*crc32' "one with a byte changed" "${eval[@]}" "$tmp
 head -c 40 "$tmp/run/config.json" >"$tmp/begun/config.json"
 expect 65 'config.json' "half a config" "${eval[@]}" "$tmp/begun"
 expect 65 'is not a checkpoint' "a file that is none" "${eval[@]}" "$tmp/data/test.safetensors"
-expect 66 "nodata/test.safetensors.*cast_data generate listops --out $tmp/nodata" "missing data" \
+expect 66 "nodata/test.safetensors.*benchmark's have 501 tokens or more, and this model takes 60: 'cast_data generate listops --help'" "missing data" \
     "${eval[@]}" "$tmp/run" data.dir="$tmp/nodata"
 make_data "$tmp/text" retrieval 9 3 3 20
 mkdir "$tmp/kept" && cp "$tmp/run"/*.json* "$tmp/kept"

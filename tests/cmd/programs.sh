@@ -175,19 +175,19 @@ expect 64 'did you mean "full"' "a misspelt mechanism" \
 check "before anything is measured" bash -c "! grep -q '^  cast' '$tmp/out'"
 expect 64 'one mechanism' "of several mechanisms" "$bin/cast_bench" "$tmp/tiny.json" --scaling --mechanisms cast,full
 four=("$bin/cast_bench" "$tmp/tiny.json" --seconds 0.01 --threads 1 model.attention.clusters=four)
-expect 78 "failed, as said above" "a key that is wrong for one mechanism" "${four[@]}" --mechanisms cast
+expect 78 "ended with status 78, for the reason above" "a key that is wrong for one mechanism" "${four[@]}" --mechanisms cast
 expect 0 'full +64 +[0-9]' "is not given to another" "${four[@]}" --mechanisms cast,full
-check "but is to this one" grep -q 'cast .*failed, as said above' "$tmp/out"
+check "but is to this one" grep -q 'cast .*ended with status 78, for the reason above' "$tmp/out"
 expect 78 "'model.attention.clusters' is unknown" "a key that no mechanism of the list has" "${four[@]}" --mechanisms full,naive
 expect 78 "'model.attention.clusterz' is unknown; did you mean 'model.attention.clusters'" "a misspelt key" \
     "${four[@]}" model.attention.clusterz=4 --mechanisms full,cast
 sed 's/"clusters": 4/"clusters": "four"/' "$tmp/tiny.json" >"$tmp/four.json"
-expect 0 'cast .*failed, as said above' "CONFIG's keys stay with its mechanism" \
+expect 0 'cast .*ended with status 78, for the reason above' "CONFIG's keys stay with its mechanism" \
     "$bin/cast_bench" "$tmp/four.json" --seconds 0.01 --threads 1 --mechanisms cast,full
 check "others have their defaults" grep -qE 'full +64 +[0-9]' "$tmp/out"
 expect 0 'cast +64 +[0-9]' "cast too" \
     "$bin/cast_bench" "$tmp/four.json" --seconds 0.01 --threads 1 --mechanisms cast model.attention.clusters=4
 expect 0 "model.max_length.* must be an integer" "a length that no config has, beside one that it may" \
     "$bin/cast_bench" "$tmp/tiny.json" --lengths 16,2000000000 --seconds 0.01 --threads 1
-expect 78 'failed, as said above' "that alone" "$bin/cast_bench" "$tmp/tiny.json" --lengths 2000000000 --seconds 0.01 --threads 1
+expect 78 'ended with status 78, for the reason above' "that alone" "$bin/cast_bench" "$tmp/tiny.json" --lengths 2000000000 --seconds 0.01 --threads 1
 expect 78 "'model.attention.type'" "an unknown mechanism" "$bin/cast_bench" "$tmp/tiny.json" model.attention.type=fulll

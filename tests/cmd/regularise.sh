@@ -95,7 +95,7 @@ wild=("${train[@]}" train.ema=0.7 train.steps=60 train.lr=1 train.weight_decay=4
 [ "${CAST_MODE:-}" != double ] || wild+=(train.steps=400 train.eval_every=50)
 expect 0 'Back to update' "a run that goes back" "${wild[@]}" --out "$tmp/wild"
 for ((i = 3; i < 60; i += 5)); do "${wild[@]}" --out "$tmp/wild-pieces" --stop-at $i >/dev/null 2>&1; done
-expect 0 'last.safetensors' "and one in pieces" "${wild[@]}" --threads 2 --out "$tmp/wild-pieces"
+expect 0 'resuming at update' "and one in pieces" "${wild[@]}" --threads 2 --out "$tmp/wild-pieces"
 check "have the same averages" diff <(tensors "$tmp/wild/last.safetensors" "$averaged") \
     <(tensors "$tmp/wild-pieces/last.safetensors" "$averaged")
 
@@ -107,7 +107,7 @@ expect 0 'last.safetensors' "a run that keeps the last two" "${kept[@]}" --out "
 names() { (cd "$1" && echo at-*); }
 check "keeps the last two" test "$(names "$tmp/kept")" = "at-0000000018.safetensors at-0000000020.safetensors"
 for ((i = 2; i < 20; i += 3)); do "${kept[@]}" --out "$tmp/kept-pieces" --threads 2 --stop-at $i >/dev/null 2>&1; done
-expect 0 'last.safetensors' "and one in pieces, at two threads" "${kept[@]}" --threads 2 --out "$tmp/kept-pieces"
+expect 0 'resuming at update' "and one in pieces, at two threads" "${kept[@]}" --threads 2 --out "$tmp/kept-pieces"
 check "has the same files" diff <(cd "$tmp/kept" && sha256sum at-* last* best*) <(cd "$tmp/kept-pieces" && sha256sum at-* last* best*)
 expect 0 '^average  of 2 checkpoints' "the mean of them" "$bin/cast_eval" "$tmp/kept" --average
 check "is no line of the run's" bash -c "! grep -q 'as cast_train measured' '$tmp/out'"

@@ -15,6 +15,7 @@ same() { diff <(printf '%b' "$2") "$root/results/$1"; }
 fails() { ! "$@"; }
 
 if command -v gnuplot >/dev/null && command -v python3 >/dev/null; then
+    sed -i '/^<!-- made by: .* -->$/a stale' "$root"/README.md "$root"/docs/*.md "$root"/results/*.md
     check "the committed pages" "${results[@]}"
     for file in README.md docs/*.md results/*.md; do
         check "$file is made of the committed metrics" diff "$file" "$root/$file"
@@ -27,7 +28,7 @@ page a.md 'echo one; echo two'
 expect 0 'results/a.md: rebuilt' "a page" "${results[@]}" results/a.md
 made='before\n<!-- made by: echo one; echo two -->\none\ntwo\n<!-- end -->\nafter\n'
 check "holds what the command printed" same a.md "$made"
-check "the same again changes nothing" test -z "$("${results[@]}" README.md results/a.md)"
+check "the same again changes nothing" test -z "$("${results[@]}" README.md results/a.md 2>&1)"
 page a.md 'echo half; false'
 check "a command that fails is told" fails "${results[@]}" results/a.md
 check "leaves the page as it was" same a.md 'before\n<!-- made by: echo half; false -->\nold\n<!-- end -->\nafter\n'

@@ -222,6 +222,21 @@ else
     echo "ok # SKIP TensorBoard is not installed: its own reader does not check event files"
 fi
 
+# Lines of metrics are means of the updates since the last one.
+each=("${train[@]}" --threads 1 --no-test)
+"${each[@]}" train.log_every=1 --out "$tmp/each" >"$tmp/log" 2>&1 && "${each[@]}" --out "$tmp/fives" >>"$tmp/log" 2>&1
+result $? "runs with a line an update, and one in five" "$tmp/log"
+of_updates() { # of_updates RUN KEY: step and value
+    sed -nE "s/^\{\"kind\": \"train\", \"step\": ([0-9]+),.*\"$2\": ([^,}]+).*/\1 \2/p" "$1/metrics.jsonl"
+}
+for key in loss accuracy grad_norm; do
+    # shellcheck disable=SC2016
+    check "$key is a mean" awk 'NR == FNR { want[$1] = $2; next }
+        { sum += $2 / 5 }
+        $1 % 5 == 0 { if (!($1 in want) || (sum - want[$1]) ^ 2 > 1e-10 * (1 + sum ^ 2)) exit 1; n++; sum = 0 }
+        END { exit n != 4 }' <(of_updates "$tmp/fives" $key) <(of_updates "$tmp/each" $key)
+done
+
 "${long[@]}" --out "$tmp/reference" >"$tmp/log" 2>&1
 result $? "a longer run" "$tmp/log"
 reference=$(hash_of "$tmp/reference")
@@ -294,17 +309,27 @@ result $? "which is then made again" "$tmp/out"
 # A micro-batch of seconds: the flag is not looked at before the second signal. One that comes with the first is no
 # second one: timeout(1) signals the program, and at once all of its group.
 twice=("${train[@]}" train.batch=40 train.accumulate=1 train.log_every=1 train.steps=100000 model.d=256 model.heads=4
-    model.depth=16 --threads 1)
-for pause in 0.1 0.7; do
-    start "$tmp/run-twice-$pause" 1 "${twice[@]}"
+    --threads 1)
+signal_twice() { # signal_twice PAUSE DEPTH: sets status, and gap to the microseconds between both
+    local began
+    start "$tmp/twice-$1-$2" 1 "${twice[@]}" model.depth="$2"
     kill -TERM $pid
-    sleep $pause
+    began=${EPOCHREALTIME/[,.]/}
+    sleep "$1"
     kill -TERM $pid 2>/dev/null
+    gap=$((${EPOCHREALTIME/[,.]/} - began))
     wait $pid 2>/dev/null
     status=$?
-    [ $status -eq 75 ] || { [ $status -eq 143 ] && [ $pause = 0.7 ]; }
-    result $? "a second signal after $pause s (status $status)" "$tmp/out"
+}
+signal_twice 0.1 16
+[ $status -eq 75 ] || [ $gap -gt 400000 ]
+result $? "a second signal after 0.1 s (status $status)" "$tmp/out"
+for depth in 16 64; do # where a micro-batch takes less, a longer one
+    signal_twice 0.7 $depth
+    [ $status -eq 143 ] && break
 done
+[ $status -eq 143 ]
+result $? "a second signal after 0.7 s (status $status)" "$tmp/out"
 
 # Killed without warning again and again, at whatever it was doing.
 killed=0

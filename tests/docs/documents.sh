@@ -150,20 +150,24 @@ check "what sources name of documents" diff /dev/null <(named)
 
 # Every mechanism that there is has an entry of its own in docs/method.md.
 described() { # described: mechanisms without one
-    local mechanism
+    local mechanism n=0
     while read -r mechanism; do
+        n=$((n + 1))
         grep -qx "### $mechanism" docs/method.md || echo "no entry for $mechanism"
     done < <("$bin/cast_train" --help keys | sed -nE 's/^  model.attention.type=([a-z-]+):.*/\1/p')
+    [ $n -ge 12 ] || echo "--help keys lists $n mechanisms"
 }
 check "every mechanism is in docs/method.md" diff /dev/null <(described)
 
 # Every task but "custom", whose sizes are its data's, where sizes of tasks are told.
 told() { # told: tasks that some place lacks
-    local task
+    local task n=0
     for task in $("$bin/cast_train" --help | sed -n 's/^tasks  *//p'); do
+        n=$((n + 1))
         [ "$task" != custom ] || continue
         grep -q "^| \`$task\` |" data/README.md || echo "no row for $task in data/README.md"
         grep -q "^    \"$task\": Task(" scripts/reference/config.py || echo "no row for $task in config.py"
     done
+    [ $n -ge 7 ] || echo "--help lists $n tasks"
 }
 check "every task is told of" diff /dev/null <(told)

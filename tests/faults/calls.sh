@@ -23,6 +23,7 @@ if ! strace -f -k -b execve -o /dev/null -e inject=close:error=EIO:when=99 true 
     echo "ok - system calls that fail # SKIP no strace here, or it may not trace"
     exit 0
 fi
+[ -e "$preload" ] || { echo "not ok - $preload is not there"; exit 1; }
 make_starts
 
 declare -A errors=(

@@ -52,7 +52,20 @@ static void directories(void **state) {
     expect("/a ");
 }
 
+/* A file is synced before it has its name, and its directory behind that. */
+static void files(void **state) {
+    (void)state;
+    AtomicFile a;
+    Err err;
+    assert_true(atomic_open(&a, scratch("file"), KIND_ANY, &err));
+    atomic_write(&a, "text", 4);
+    assert_true(atomic_commit(&a, &err));
+    assert_int_equal(strncmp(synced, "/file.tmp.", 10), 0);
+    assert_string_equal(strchr(synced, ' '), " / ");
+    synced[0] = '\0';
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(directories)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(directories), cmocka_unit_test(files)};
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

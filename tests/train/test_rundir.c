@@ -18,7 +18,7 @@ static cJSON *describe(const char *command) {
     Err err;
     cJSON *config = cJSON_CreateObject();
     if (!rundir_name(&r, scratch_mkdir("run"), &err) ||
-        !rundir_describe(&r, config, command, NULL, &err))
+        !rundir_describe(&r, config, command, false, NULL, &err))
         fail_msg("%s", err.text);
     cJSON_Delete(config);
     cJSON *env = json_read(r.env, &err);
