@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "core/gemm.h"
 #include "core/log.h"
@@ -12,6 +11,7 @@
 #include "model/engine.h"
 #include "optim/average.h"
 #include "train/loader.h"
+#include "train/usage.h"
 
 enum { MOST_STEPS = 4096, PART_REPEATS = 3 };
 
@@ -308,9 +308,7 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *
                      after = peak_gflops(threads);
         r->peak_gflops = ranks_times(threads) * (before > after ? before : after);
         rate(r, b, step);
-        struct rusage usage;
-        getrusage(RUSAGE_SELF, &usage);
-        r->peak_rss_mb = (double)usage.ru_maxrss * 1.024e-3; /* of KiB */
+        r->peak_rss_mb = usage_peak() * 1e-6;
         if (r->ranks > 1) time_exchange(b, r);
         if (r->ranks == 1 && !data) time_parts(r, b);
     }

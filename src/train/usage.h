@@ -7,7 +7,9 @@ typedef struct Usage {
     double mapped; /* bytes of mapped files in memory: data sets, program and libraries */
 } Usage;
 
-/* From /proc; zeros where there is none. */
+/* From /proc, as the next; zeros where there is none. */
 Usage usage_read(void);
+/* The most bytes that were in memory at a time, mapped ones too. */
+double usage_peak(void);
 
 #endif

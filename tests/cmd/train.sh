@@ -308,7 +308,8 @@ result $? "which is then made again" "$tmp/out"
 
 # A micro-batch of seconds: the flag is not looked at before the second signal. One that comes with the first is no
 # second one: timeout(1) signals the program, and at once all of its group.
-twice=("${train[@]}" train.batch=40 train.accumulate=1 train.log_every=1 train.steps=100000 model.d=256 model.heads=4
+twice=("${train[@]}" train.batch=40 train.accumulate=1 train.log_every=1 train.steps=100000 train.eval_every=100000
+    train.save_minutes=1000 model.d=256 model.heads=4
     --threads 1)
 signal_twice() { # signal_twice PAUSE DEPTH: sets status, and gap to the microseconds between both
     local began
@@ -324,7 +325,7 @@ signal_twice() { # signal_twice PAUSE DEPTH: sets status, and gap to the microse
 signal_twice 0.1 16
 [ $status -eq 75 ] || [ $gap -gt 400000 ]
 result $? "a second signal after 0.1 s (status $status)" "$tmp/out"
-for depth in 16 64; do # where a micro-batch takes less, a longer one
+for depth in 16 64 128; do # where a micro-batch takes less, a longer one
     signal_twice 0.7 $depth
     [ $status -eq 143 ] && break
 done
