@@ -18,7 +18,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as
 #define META_KEY "__metadata__"
 #define CRC_KEY "crc32"
 #define HEADER_CRC_KEY "header_crc32"
-#define HEADER_BEGINS "{\"" META_KEY "\":{\"" HEADER_CRC_KEY "\":\""
 
 enum { HEADER_DEPTH = 4, DATA_ALIGN = 64, COPY_ALIGN = 8, CRC_DIGITS = 8 };
 
@@ -175,20 +174,40 @@ static void align_data(StFile *f) {
     }
 }
 
-static bool read_header(StFile *f, const unsigned char *data, size_t size, Err *err) {
-    const cJSON *root = f->header;
-    if (!cJSON_IsObject(root))
-        return err_set(err, EX_DATAERR, "%s: the header is not an object", f->path);
-    f->tensors = mem_alloc((size_t)cJSON_GetArraySize(root), sizeof *f->tensors);
-    for (const cJSON *v = root->child; v; v = v->next) {
-        bool meta = strcmp(v->string, META_KEY) == 0;
-        if (meta && !read_meta(f, v, err)) return false;
-        if (!meta && !read_tensor(f, &f->tensors[f->ntensors++], v, data, size, err)) return false;
-    }
-    qsort(f->tensors, (size_t)f->ntensors, sizeof *f->tensors, by_place);
-    if (!check_cover(f, data, size, err)) return false;
-    align_data(f);
-    return true;
+static int by_name(const void *a, const void *b) {
+    const StTensor *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static int by_key(const void *a, const void *b) {
+    const StMeta *x = a, *y = b;
+    return strcmp(x->key, y->key);
+}
+
+static uLong add_text(uLong crc, const char *text) {
+    return crc32_z(crc, (const Bytef *)text, strlen(text) + 1);
+}
+
+/* Of what a header says, in whatever order and with whatever blanks: the metadata but this sum, and
+ * the tensors' names, types and shapes. */
+static uLong header_crc(const StMeta *meta, int nmeta, const StTensor *tensors, int n) {
+    StMeta *keys = mem_alloc((size_t)nmeta, sizeof *keys);
+    const StTensor **names = mem_alloc((size_t)n, sizeof *names);
+    char type[ST_DESCRIBED];
+    uLong crc = 0;
+    for (int i = 0; i < nmeta; i++) keys[i] = meta[i];
+    for (int i = 0; i < n; i++) names[i] = &tensors[i];
+    qsort(keys, (size_t)nmeta, sizeof *keys, by_key);
+    qsort(names, (size_t)n, sizeof *names, by_name);
+    for (int i = 0; i < nmeta; i++)
+        if (strcmp(keys[i].key, HEADER_CRC_KEY) != 0)
+            crc = add_text(add_text(crc, keys[i].key), keys[i].value);
+    for (int i = 0; i < n; i++)
+        crc = add_text(add_text(crc, names[i]->name),
+                       st_describe(type, names[i]->dtype, names[i]->ndim, names[i]->shape));
+    mem_free(keys);
+    mem_free(names);
+    return crc;
 }
 
 static void print_crc(char text[ST_CRC], uLong crc) {
@@ -207,13 +226,26 @@ static bool same_crc(const StFile *f, const char *key, const char *of, const cha
                    of, found, text);
 }
 
-/* What was written here says the sum of its header behind it, in front of all else. */
-static bool check_header(const StFile *f, const unsigned char *header, size_t n, Err *err) {
-    const size_t begins = strlen(HEADER_BEGINS), at = begins + CRC_DIGITS;
-    char text[ST_CRC] = "";
-    if (n < at || memcmp(header, HEADER_BEGINS, begins) != 0) return true;
-    memcpy(text, header + begins, CRC_DIGITS);
-    return same_crc(f, HEADER_CRC_KEY, "header", text, crc32_z(0, header + at, n - at), err);
+static bool check_header(const StFile *f, Err *err) {
+    const char *text = st_meta(f, HEADER_CRC_KEY);
+    const uLong crc = text ? header_crc(f->meta, f->nmeta, f->tensors, f->ntensors) : 0;
+    return !text || same_crc(f, HEADER_CRC_KEY, "header", text, crc, err);
+}
+
+static bool read_header(StFile *f, const unsigned char *data, size_t size, Err *err) {
+    const cJSON *root = f->header;
+    if (!cJSON_IsObject(root))
+        return err_set(err, EX_DATAERR, "%s: the header is not an object", f->path);
+    f->tensors = mem_alloc((size_t)cJSON_GetArraySize(root), sizeof *f->tensors);
+    for (const cJSON *v = root->child; v; v = v->next) {
+        bool meta = strcmp(v->string, META_KEY) == 0;
+        if (meta && !read_meta(f, v, err)) return false;
+        if (!meta && !read_tensor(f, &f->tensors[f->ntensors++], v, data, size, err)) return false;
+    }
+    qsort(f->tensors, (size_t)f->ntensors, sizeof *f->tensors, by_place);
+    if (!check_cover(f, data, size, err) || !check_header(f, err)) return false;
+    align_data(f);
+    return true;
 }
 
 static bool parse(StFile *f, const unsigned char *bytes, size_t size, Err *err) {
@@ -230,7 +262,6 @@ static bool parse(StFile *f, const unsigned char *bytes, size_t size, Err *err) 
     if (n > size - sizeof n)
         return err_set(err, EX_DATAERR, "%s: is cut short: the header has %llu bytes, the file %zu",
                        f->path, (unsigned long long)n, size);
-    if (!check_header(f, bytes + sizeof n, (size_t)n, err)) return false;
     snprintf(where, sizeof where, "%s: header", f->path);
     f->header = json_parse((const char *)bytes + sizeof n, (size_t)n, ST_MAX_HEADER, HEADER_DEPTH,
                            where, err);
@@ -337,11 +368,6 @@ bool st_check_crc(const StFile *f, Err *err) {
     return !text || same_crc(f, CRC_KEY, "data", text, data_crc(f), err);
 }
 
-static int by_name(const void *a, const void *b) {
-    const StTensor *const *x = a, *const *y = b;
-    return strcmp((*x)->name, (*y)->name);
-}
-
 static int by_alignment(const void *a, const void *b) {
     const StTensor *const *x = a, *const *y = b;
     if ((*x)->dtype != (*y)->dtype) return (*x)->dtype > (*y)->dtype ? -1 : 1;
@@ -375,14 +401,10 @@ static void print_entry(FILE *h, const StTensor *t, size_t begin) {
 
 static void print_header(FILE *h, const StTensor *const *order, int n, const StMeta *meta,
                          int nmeta) {
-    uLong crc = 0;
     size_t begin = 0;
-    for (int i = 0; i < n; i++) crc = add_crc(crc, order[i]);
-    fprintf(h, HEADER_BEGINS "%0*d\",\"" CRC_KEY "\":\"%08lx\"", CRC_DIGITS, 0, crc);
+    fputs("{\"" META_KEY "\":{", h);
     for (int i = 0; i < nmeta; i++) {
-        REQUIRE(strcmp(meta[i].key, CRC_KEY) && strcmp(meta[i].key, HEADER_CRC_KEY),
-                "the sums are written here");
-        fputc(',', h);
+        if (i > 0) fputc(',', h);
         json_print_string(h, meta[i].key);
         fputc(':', h);
         json_print_string(h, meta[i].value);
@@ -396,11 +418,22 @@ static void print_header(FILE *h, const StTensor *const *order, int n, const StM
     while ((sizeof(uint64_t) + (size_t)ftell(h)) % DATA_ALIGN) fputc(' ', h);
 }
 
-/* The sum of a header, in place of its zeros. */
-static void seal_header(char *header, size_t n) {
-    char *digits = header + strlen(HEADER_BEGINS), *rest = digits + CRC_DIGITS, text[ST_CRC];
-    print_crc(text, crc32_z(0, (const Bytef *)rest, n - (size_t)(rest - header)));
-    memcpy(digits, text, CRC_DIGITS);
+/* The metadata behind both sums, whose texts are kept in `sums`; to be freed. */
+static StMeta *with_sums(const StMeta *meta, int nmeta, char sums[2][ST_CRC],
+                         const StTensor *tensors, const StTensor *const *order, int n) {
+    StMeta *all = mem_alloc((size_t)nmeta + 2, sizeof *all);
+    uLong crc = 0;
+    for (int i = 0; i < n; i++) crc = add_crc(crc, order[i]);
+    print_crc(sums[1], crc);
+    all[0] = (StMeta){HEADER_CRC_KEY, sums[0]};
+    all[1] = (StMeta){CRC_KEY, sums[1]};
+    for (int i = 0; i < nmeta; i++) {
+        REQUIRE(strcmp(meta[i].key, CRC_KEY) && strcmp(meta[i].key, HEADER_CRC_KEY),
+                "the sums are written here");
+        all[i + 2] = meta[i];
+    }
+    print_crc(sums[0], header_crc(all, nmeta + 2, tensors, n));
+    return all;
 }
 
 static bool reads_back(const char *path, Err *err) {
@@ -418,10 +451,12 @@ bool st_put(AtomicFile *a, const char *path, FileKind kind, const StTensor *tens
     if (!atomic_open(a, path, kind, err)) return false;
     a->check = reads_back;
     const StTensor **order = layout(tensors, ntensors);
+    char sums[2][ST_CRC];
+    StMeta *all = with_sums(meta, nmeta, sums, tensors, order, ntensors);
     FILE *h = text_stream(&header, &size);
-    print_header(h, order, ntensors, meta, nmeta);
+    print_header(h, order, ntensors, all, nmeta + 2);
     fclose(h);
-    seal_header(header, size);
+    mem_free(all);
 
     uint64_t length = size;
     atomic_write(a, &length, sizeof length);

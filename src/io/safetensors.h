@@ -80,8 +80,8 @@ bool st_reals(const StFile *f, const char *name, real *out, size_t n, Err *err);
 /* Writes atomically, in the place of nothing but a file of that kind. Tensors are laid out in the
  * reference's order (descending alignment, then name); the header begins with '{' and is padded so
  * that data starts at a multiple of 64. Two sums of eight hexadecimal digits are added to the
- * metadata: "header_crc32", first of all, of the header's bytes behind these digits, which st_open
- * checks; and "crc32" of the data. Names are unique. */
+ * metadata: "header_crc32" of the other metadata and the tensors' names, types and shapes, which
+ * st_open checks; and "crc32" of the data. Names are unique. */
 bool st_write(const char *path, FileKind kind, const StTensor *tensors, int ntensors,
               const StMeta *meta, int nmeta, Err *err);
 /* The same but for the commit: where it is true, `a` is open. */
