@@ -77,8 +77,10 @@ static bool parse(Options *o, int argc, char **argv, Err *err) {
         return err_set(err, EX_USAGE, "--scaling is of one mechanism, one length and its step");
     if (o->data && (o->lengths || o->approximation))
         return err_set(err, EX_USAGE, "--data has lengths of its own, and a step");
-    if (!o->config && (o->mechanisms || o->lengths || o->approximation || o->scaling || o->data))
+    if (!o->config && (o->mechanisms || o->lengths || o->approximation || o->scaling || o->data ||
+                       o->seconds > 0))
         return err_set(err, EX_USAGE, "no CONFIG given; 'cast_bench --help' says more");
+    if (!(o->seconds > 0)) o->seconds = 3;
     return true;
 }
 
@@ -453,7 +455,7 @@ int main(int argc, char **argv) {
     crew_command(argc, argv);
     if (ranks_will_be() > 0) return help(argc, argv);
     Err err = {0};
-    Options o = {.seconds = 3};
+    Options o = {0};
     stop_ignore_write_signals();
     signal(SIGCHLD, SIG_DFL); /* rows are processes, whose ends are waited for */
     const bool ok = parse(&o, argc, argv, &err) && ranks_open(lanes_processors(), &err) &&

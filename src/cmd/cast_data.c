@@ -36,6 +36,7 @@ static bool take_setting(void *request, const char *name, const char *text, Err 
 }
 
 enum { GENERATE = 1, IMPORT = 2, SHOW = 4, VERIFY = 8, OPTIONS_MAX = 63 };
+enum { SEED_GIVEN = 1 << 1 }; /* the bit of the second row */
 
 #define AT(field) offsetof(Options, field)
 static const Option fixed_options[] = {
@@ -43,7 +44,7 @@ static const Option fixed_options[] = {
      "where train.safetensors, val.safetensors and test.safetensors go",
      .verbs = GENERATE | IMPORT},
     {"seed", OPTION_SEED, AT(request.seed), "S", "of what is drawn [1]",
-     .verbs = GENERATE | IMPORT | SHOW},
+     .verbs = GENERATE | IMPORT | SHOW}, /* SEED_GIVEN */
     {"train", OPTION_INT, AT(request.train), "N",
      "examples to generate, likewise --val and --test [the task's own]", 1, INT_MAX,
      .verbs = GENERATE},
@@ -291,8 +292,12 @@ static const Command *parse(Options *o, int argc, char **argv, Err *err) {
         err_set(err, EX_USAGE, "%s: takes no --%s" TRY_HELP, c->name, list[i].name);
         return NULL;
     }
-    if (!c || o->nwords == c->words) return c;
-    err_set(err, EX_USAGE, "expected: cast_data %s" TRY_HELP, c->form);
+    if (c && o->nwords != c->words)
+        err_set(err, EX_USAGE, "expected: cast_data %s" TRY_HELP, c->form);
+    else if (c && c->verb == SHOW && line.given & SEED_GIVEN && !o->example.augment)
+        err_set(err, EX_USAGE, "show: --seed is of --augment" TRY_HELP);
+    else
+        return c;
     return NULL;
 }
 

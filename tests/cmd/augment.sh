@@ -44,6 +44,7 @@ check "that of train.seed 1" cmp "$tmp/one" "$tmp/two"
 expect 0 '▒' "masked bytes" "${show[@]}" "$tmp/text" --index 2 --augment
 expect 0 'pixels' "a picture" "${show[@]}" "$tmp/pathfinder" --index 1 --augment --seed 2 --png "$tmp/x.png"
 expect 64 'augment: of which example' "--augment alone" "${show[@]}" "$tmp/text" --augment
+expect 64 'show: --seed is of --augment' "--seed alone" "${show[@]}" "$tmp/text" --index 2 --seed 2
 
 # ---- what is refused ----
 

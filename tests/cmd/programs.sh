@@ -173,6 +173,7 @@ expect 64 "lengths: expected a number" "a length that is none" \
 expect 64 'did you mean "full"' "a misspelt mechanism" \
     "$bin/cast_bench" "$tmp/tiny.json" --mechanisms cast,ful --seconds 0.01 --threads 1
 check "before anything is measured" bash -c "! grep -q '^  cast' '$tmp/out'"
+expect 64 'no CONFIG given' "seconds of nothing" "$bin/cast_bench" --seconds 1
 expect 64 'one mechanism' "of several mechanisms" "$bin/cast_bench" "$tmp/tiny.json" --scaling --mechanisms cast,full
 four=("$bin/cast_bench" "$tmp/tiny.json" --seconds 0.01 --threads 1 model.attention.clusters=four)
 expect 78 "ended with status 78, for the reason above" "a key that is wrong for one mechanism" "${four[@]}" --mechanisms cast
