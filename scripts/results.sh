@@ -5,7 +5,9 @@
 #                                <!-- end -->
 #                            becomes what COMMAND prints when it is run at the root
 #   results.sh PAGE.md...    rebuilds these, whose names are meant from the root
-#   results.sh keep DIR      keeps what reports read in results/metrics/: of the runs in DIR, and its rows, *.jsonl
+#   results.sh keep DIR [NAME]
+#                            keeps what reports read in results/metrics/NAME [DIR's]: of the runs in DIR, and its rows,
+#                            *.jsonl; RUN-masked, masked training that a recipe begins RUN with, as metrics/masked/RUN
 #   results.sh losses DIR N  of each run in DIR: mean training loss of the first N lines, and of the last N
 #   results.sh validations DIR  accuracies in validation of the runs in DIR, side by side
 #   results.sh moved FILE    surrogate tokens over updates, layer by layer, from lines of cast_viz --stats --json
@@ -54,9 +56,13 @@ find_runs() { # DIR FILE: the same; there must be some
     [ ${#runs[@]} -gt 0 ] || { echo "results.sh: $1: no run there has a $2" >&2; exit 66; }
 }
 
-keep() { # DIR: one that failed at once has not all of these files, and counts as well
+is_masked_half() { # RUN: what a recipe with masked=N begins with; a run of the task may be named so, too
+    [[ $1 == *-masked ]] && grep -q '"objective": *"masked"' "$1/config.json"
+}
+
+keep() { # DIR [NAME]: one that failed at once has not all of these files, and counts as well
     local run to file kept rows
-    kept=results/metrics/$(basename "$1")
+    kept=results/metrics/${2-$(basename "$1")}
     rows=("${1%/}"/*.jsonl)
     if [ -e "${rows[0]}" ]; then
         mkdir -p "$kept"
@@ -68,6 +74,7 @@ keep() { # DIR: one that failed at once has not all of these files, and counts a
     fi
     for run in "${runs[@]}"; do
         to=$kept/${run#"${1%/}"/}
+        ! is_masked_half "$run" || to=results/metrics/masked/$(basename "${run%-masked}")
         mkdir -p "$to"
         for file in config.json env.json metrics.jsonl; do
             rm -f "$to/$file"
@@ -175,16 +182,17 @@ heads() { # FILE ATTENTION
             return text
         }
         function percent(text, key) { return sprintf("%.1f", 100 * value(text, key)) }
-        index($0, "\"type\": \"" attention "\"") {
+        $0 ~ "\"type\": ?\"" attention "\"" && match($0, /"heads": ?\[/) {
+            n = split(substr($0, RSTART), of, "}") - 1
             head = head sprintf(" %s clusters: error, %% | kept, %% |", value($0, "clusters"))
             rule = rule " ---: | ---: |"
-            n = split(substr($0, index($0, "\"heads\": [")), of, "}") - 1
             for (rows = 0; rows < n && of[rows + 1] ~ /"layer":/; rows++) {
                 name[rows] = value(of[rows + 1], "layer") "." value(of[rows + 1], "head")
                 row[rows] = row[rows] sprintf(" %s | %s |", percent(of[rows + 1], "error"), percent(of[rows + 1], "kept"))
             }
         }
         END {
+            if (!rows) { print FILENAME ": no row of " attention >"/dev/stderr"; exit 1 }
             print "| layer.head |" head "\n| ---: |" rule
             for (i = 0; i < rows; i++) print "| " name[i] " |" row[i]
         }' "$1"
@@ -254,7 +262,7 @@ curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: ever
 case $#,${1-} in
     0,) rebuild_all README.md docs/*.md results/*.md ;;
     *,*.md) rebuild_all "$@" ;;
-    2,keep) keep "$2" ;;
+    [23],keep) keep "${@:2}" ;;
     3,losses) losses "$2" "$3" ;;
     2,validations) validations "$2" ;;
     2,moved) moved "$2" ;;

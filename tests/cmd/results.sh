@@ -90,6 +90,12 @@ mkdir -p "$root/runs/sweep/failed"
 echo '{}' >"$root/runs/sweep/failed/config.json"
 (cd "$root" && expect 0 'results/metrics/sweep/failed' "a run that failed at once counts" "${results[@]}" keep runs/sweep)
 check "as it is" test "$(ls "$root/results/metrics/sweep/failed")" = config.json
+mkdir -p "$root/runs/halves/"{text-masked,text-masked-masked}
+echo '{"train": {"objective": "classify"}}' >"$root/runs/halves/text-masked/config.json"
+echo '{"train": {"objective": "masked"}}' >"$root/runs/halves/text-masked-masked/config.json"
+(cd "$root" && expect 0 'results/metrics/best/text-masked$' "by another name" "${results[@]}" keep runs/halves best)
+check "a masked half apart" cmp "$root/runs/halves/text-masked-masked/config.json" "$root/results/metrics/masked/text-masked/config.json"
+check "and nowhere else" test ! -e "$root/results/metrics/best/text-masked-masked"
 rm -r "$root/runs/sweep/failed"
 curve torn 2 null 1
 printf '{"kind": "train", "step": 4, "loss": 2.' >>"$tmp/torn.jsonl"
@@ -100,5 +106,12 @@ expect 64 'results.sh keep DIR' "a pair of one" "${results[@]}" pairs 2 "$tmp"/{
 mkdir -p "$root/runs/two/image"
 cp -r "$root/runs/sweep/clusters=4,seed=1" "$root/runs/two/image/a b"
 (cd "$root" && expect 0 'results/metrics/two/image/a b' "runs of several sweeps" "${results[@]}" keep runs/two/)
+heads='"heads":[{"layer":0,"head":1,"error":0.25,"kept":0.5},{"layer":1,"head":0,"error":1}],'
+echo "{\"error\":0.5,${heads}\"config\":{\"model\":{\"attention\":{\"type\":\"clustered\",\"clusters\":16}}}}" >"$tmp/near.jsonl"
+expect 0 '^[|] 0.1 [|] 25.0 [|] 50.0 [|]$' "errors by head" "${results[@]}" heads "$tmp/near.jsonl" clustered
+check "under the clusters" grep -qxF '| layer.head | 16 clusters: error, % | kept, % |' "$tmp/out"
+sed 's/:/: /g' "$tmp/near.jsonl" >"$tmp/spaced.jsonl"
+expect 0 '^[|] 0.1 [|] 25.0 [|] 50.0 [|]$' "of rows with spaces" "${results[@]}" heads "$tmp/spaced.jsonl" clustered
+expect 1 'no row of lsh' "of none" "${results[@]}" heads "$tmp/near.jsonl" lsh
 expect 66 'no run there has a config.json' "no runs" "${results[@]}" keep "$root/runs/none"
 expect 64 'results.sh keep DIR' "anything else" "${results[@]}" discard
