@@ -18,6 +18,20 @@ expect 0 'in all +674062' "a shipped config, by name, from another directory" \
 check "a config that was copied from there" bash -c "cp '$share/cast/configs/listops_sa.json' '$share/cast/configs/listops.json' '$tmp/elsewhere' &&
     cd '$tmp/elsewhere' && '$usr/bin/cast_train' ./listops_sa.json --dry-run"
 
+# ---- documents ----
+
+dead_links() { # DIR: relative links of its pages that lead nowhere
+    local page link
+    while IFS= read -r page; do
+        grep -oE '\]\([^)#]+' "$page" | cut -c3- | grep -v '^https\?:' | while IFS= read -r link; do
+            [ -e "${page%/*}/$link" ] || echo "$page: $link"
+        done
+    done < <(find "$1" -name '*.md')
+}
+dead_links "$share/doc/cast" >"$tmp/dead"
+check "links of documents lead somewhere" diff /dev/null "$tmp/dead"
+check "and there are some" grep -q '(results/paper.md)' "$share/doc/cast/README.md"
+
 # ---- the manual ----
 
 programs=$(cd "$usr/bin" && echo cast_*)
