@@ -101,7 +101,8 @@ unknown performer rank 'the keys here are type, features'
 unknown clustered top_k 'the keys here are type, clusters, bits, iterations, hash_bias'
 unknown lsh bucket "did you mean 'model.attention.buckets'\?"
 unknown nystrom landmark "did you mean 'model.attention.landmarks'\?"
-names='cast, full, naive, local, clustered, i-clustered, lsh, smyrf, performer, linear, linformer, nystrom'
+names=$("$bin/cast_train" --help | sed -n 's/^attention  *//p' | sed 's/ /, /g')
+check "the mechanisms are told" grep -q '^cast, full, .*nystrom' <<<"$names"
 for near in perfomer:performer Linear:linear linfomer:linformer nystroem:nystrom smirf:smyrf i_clustered:i-clustered; do
     expect 78 "'model.attention.type' must be one of $names, got \"${near%:*}\"; did you mean \"${near#*:}\"\?\$" \
         "a mechanism named ${near%:*}" with "${near%:*}"
