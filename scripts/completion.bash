@@ -43,11 +43,11 @@ _cast_words() { # _cast_words PROGRAM PLACE VERB
 }
 
 _cast() {
-    local program=$1 word=$2 before=$3 key= words=
+    local program=$1 word=$2 before=$3 key='' words=''
     COMPREPLY=()
     # A word of bash's ends at "=".
     if [ "$word" = = ]; then
-        word= key=$before
+        word='' key=$before
     elif [ "$before" = = ]; then
         key=${COMP_WORDS[COMP_CWORD - 2]}
     fi

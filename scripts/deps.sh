@@ -75,7 +75,9 @@ library cjson/cJSON.h cjson || lacks "cJSON (cjson/cJSON.h)" libcjson-dev
 library png.h png || lacks "libpng (png.h)" libpng-dev
 library zlib.h z || lacks "zlib (zlib.h)" zlib1g-dev
 library libxsmm.h xsmm || optional=' libxsmm-dev'
-[ -z "${MPI:-}" ] || command -v mpicc >/dev/null || lacks "MPI (mpicc)" mpi-default-dev
+mpicc=${MPICC:-mpicc}
+[ -z "${MPI:-}" ] || command -v "${mpicc%% *}" >/dev/null || lacks "MPI ($mpicc)" mpi-default-dev
+command -v curl >/dev/null || optional="$optional curl ca-certificates"
 command -v gnuplot >/dev/null || optional="$optional gnuplot-nox"
 if in_set test lint; then
     library cmocka.h cmocka || lacks "cmocka (cmocka.h)" libcmocka-dev

@@ -66,7 +66,7 @@ fetch() {
         "imports nothing; unpack it then, and import one of them (data/README.md)" >&2
     mkdir -p "${archive%/*}" || exit 73
     [ ! -e "$archive" ] || return 0
-    command -v curl >/dev/null || by_hand "curl is not installed, so $url cannot be fetched."
+    command -v curl >/dev/null || by_hand "curl is not installed (Debian has it in: curl), so $url cannot be fetched."
     echo "fetching $url"
     # A part that is whole already would be an error to the server.
     if [ -z "$md5" ] || [ ! -e "$part" ] || ! right "$part"; then

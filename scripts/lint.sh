@@ -10,13 +10,14 @@
 #   pairs       no two modules (FOLDER/NAME.c and .h) need each other
 #   calls       malloc and free outside core and io; calls that overflow, that hide errors or that run a shell
 #   threads     OpenMP pragmas other than `omp simd` outside core/lanes.c
-#   leftovers   TODO, FIXME, #if 0
+#   leftovers   TODO, FIXME, XXX, #if 0
+#   mutants     planted errors (tests/mutants) that no longer apply to the code
 set -u
 cd "$(dirname "$0")/.." || exit 1
 shopt -s nullglob
 src=(src/*/*.[ch])
 tests=(tests/*.[ch] tests/*/*.[ch])
-shell=(scripts/*.sh scripts/*/*.sh tests/*.sh tests/*/*.sh .ci/run)
+shell=(scripts/*.sh scripts/*.bash scripts/*/*.sh tests/*.sh tests/*/*.sh .ci/run)
 
 # Files that may be longer than 500 lines, each with its reason: "path: reason".
 long_files=()

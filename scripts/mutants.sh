@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.." || exit 1
 [ -e "$1" ] || { echo "mutants: no patch in tests/mutants" >&2; exit 1; }
 mapfile -t patches < <(readlink -f -- "$@")
 
+command -v git >/dev/null || { echo "mutants: git is needed, which applies the patches" >&2; exit 69; }
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 make --no-print-directory -j"$(nproc)" MODE=double tests >/dev/null || exit 1
