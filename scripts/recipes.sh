@@ -127,7 +127,7 @@ prenorm="model.norm=layer model.pre_norm=true"
 
 # The papers' model, of the shipped sizes and with nothing of rope, convolution, pretraining, augmentation or averages,
 # but norm, dropout and decay as here: 2, 60, 100 and 10 epochs; exact attention on Text for 10, single assignment on
-# Image for 50. More than 2 of Text have it learn reviews by heart (results/paper.md).
+# Image for 50. More than 2 of Text overfit (results/paper.md).
 of_papers() {
     cat <<END
 text 1 1800 model.norm=batch model.pre_norm=true train.seed=1

@@ -19,10 +19,10 @@
 #   reproduce.sh directions [SHARE]  Image: CAST learned and frozen, lsh, smyrf and clustered in clusters of 64 tokens,
 #                                    three seeds, 5 epochs; how surrogate tokens move
 #                                    SHARE: of the updates and examples [1], in a directory of its own
-#   reproduce.sh paper [TASK...]     the papers' model, for 10 to 100 epochs: hours a run
+#   reproduce.sh paper [TASK...]     the papers' model, for 2 to 100 epochs: minutes to hours a run
 #   reproduce.sh paper-search [TASK...]
 #                                    the short runs that its rates, norms and so on were chosen from
-#   reproduce.sh best [TASK...]      the best recipes found, two seeds: 40 to 110 minutes a run
+#   reproduce.sh best [TASK...]      the best recipes found, two seeds: 40 to 95 minutes a run
 #   reproduce.sh parts [TASK...]     these, and with one part taken out at a time, 20 minutes a run
 #   reproduce.sh search [TASK...]    the runs of 10 to 30 minutes that the recipes of "best" were chosen from
 set -eu
