@@ -1,6 +1,8 @@
+#define _GNU_SOURCE /* pipe2 */
 #include "core/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +22,8 @@ static void become(char *const *argv, int out) {
 /* Sets *out to the end of what it prints; -1 and errno: there is none. */
 static pid_t begin(char *const *argv, int *out) {
     int ends[2];
-    if (pipe(ends) != 0) return -1;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1; /* a child that could read its own would never end */
     const pid_t pid = fork();
     if (pid == 0) become(argv, ends[1]);
     const int why = errno;
