@@ -89,10 +89,6 @@ void exact_backward(const AttnMech *m, const AttnShape *s, AttendBand band, cons
 /* Scores, and values. */
 double exact_flops(const AttnShape *s, AttendBand band, int N) {
     double pairs = 0;
-    for (int i = 0; i < N; i++) {
-        const int from = i + band.first, to = i + band.last;
-        const int seen = (to < N ? to + 1 : N) - (from > 0 ? from : 0);
-        pairs += seen > 0 ? seen : 0;
-    }
+    for (int i = 0; i < N; i++) pairs += attend_to(band, i, N) - attend_from(band, i);
     return 2 * 2.0 * pairs * s->d;
 }

@@ -24,10 +24,9 @@ static AttnMemory needs(const void *self, int N, bool backward) {
 }
 
 static void tell(const Local *s, const AttnCall *c) {
-    const int reach = s->window / 2;
     for (int head = 0; head < s->shape.h; head++)
         for (int i = 0; i < c->N; i++)
-            for (int j = i > reach ? i - reach : 0; j < c->N && j <= i + reach; j++)
+            for (int j = attend_from(band(s), i); j < attend_to(band(s), i, c->N); j++)
                 attn_trace_sees(c->trace, head, i, j);
 }
 

@@ -71,7 +71,7 @@ static void scatter(const AttendPack *p, real *restrict dst, const real *restric
     const size_t d = (size_t)p->d;
     for (int r = 0; r < n && dst; r++) {
         real *row = dst + (size_t)(rows ? rows[r] : r) * (size_t)p->ld;
-        EACH_VEC(i, left, p->d, vec_add_scaled(row + i, src + (size_t)r * d + i, scale, left));
+        vec_add_scaled(row, src + (size_t)r * d, scale, p->d);
     }
 }
 
@@ -139,19 +139,13 @@ typedef struct Tile {
 
 static Tile tile_of(int most) { return (Tile){.most = most, .ld = attend_stride(most)}; }
 
-/* The keys that query i sees, or all but one of them: from..to-1. */
-static int block_of(const AttendPack *p) { return max_int(p->band.block, 1); }
-static int key_from(const AttendPack *p, int i) {
-    return max_int((i / block_of(p) + p->band.first) * block_of(p), 0);
-}
-static int key_to(const AttendPack *p, int i) {
-    return min_int((i / block_of(p) + p->band.last + 1) * block_of(p), p->m);
-}
+static int key_from(const AttendPack *p, int i) { return attend_from(p->band, i); }
+static int key_to(const AttendPack *p, int i) { return attend_to(p->band, i, p->m); }
 
 /* The queries of a tile are of one block, so that they see the same keys. Rows behind them may be
  * the next tile's, and padding only where there are no more. */
 static void tile_rows_at(Tile *t, const AttendPack *p, int r0, int most, int end) {
-    const int block = block_of(p);
+    const int block = attend_block(p->band);
     t->r0 = r0;
     t->rows = min_int(most, end - r0);
     if (block > 1) t->rows = min_int(t->rows, block - r0 % block);

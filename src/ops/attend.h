@@ -9,7 +9,9 @@
 #ifndef OPS_ATTEND_H
 #define OPS_ATTEND_H
 
+#include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "core/mem.h"
 #include "ops/attnfn.h"
@@ -27,8 +29,17 @@ typedef struct AttendBand {
 } AttendBand;
 #define ATTEND_FAR (1 << 29)
 #define ATTEND_ALL ((AttendBand){-ATTEND_FAR, ATTEND_FAR})
-/* Causal. */
-#define ATTEND_UP_TO_ITSELF ((AttendBand){-ATTEND_FAR, 0})
+
+static inline int attend_block(AttendBand b) { return b.block > 1 ? b.block : 1; }
+/* Query i sees keys attend_from to attend_to - 1 of m, or all but one of them. */
+static inline int attend_from(AttendBand b, int i) {
+    const int64_t from = ((int64_t)(i / attend_block(b)) + b.first) * attend_block(b);
+    return (int)(from < 0 ? 0 : from < INT_MAX ? from : INT_MAX);
+}
+static inline int attend_to(AttendBand b, int i, int m) {
+    const int64_t to = ((int64_t)(i / attend_block(b)) + b.last + 1) * attend_block(b);
+    return (int)(to < 0 ? 0 : to < m ? to : m);
+}
 
 /* Operands. Jobs may work on one pack at once, each on a head or some queries of one. */
 typedef struct AttendPack {

@@ -4,6 +4,9 @@
 
 #include "ops/attend_case.h"
 
+/* Causal. */
+#define UP_TO_ITSELF ((AttendBand){-ATTEND_FAR, 0})
+
 #define BAR (sizeof(real) == 8 ? 1e-11 : 2e-4)
 
 /* ---- the definition ---- */
@@ -175,7 +178,9 @@ static void long_sequences(void **state) {
     check((Case){.fn = ATTN_LAPLACE, .n = 1030, .m = 1030, .e = 3, .band = ATTEND_ALL});
     check((Case){.n = 2100, .m = 2100, .e = 2, .band = ATTEND_ALL});
     check((Case){.n = 100, .m = 4100, .e = 2, .band = {-70, 1300}});
-    check((Case){.n = 1500, .m = 1100, .e = 1, .band = ATTEND_UP_TO_ITSELF});
+    check((Case){.n = 1500, .m = 1100, .e = 1, .band = UP_TO_ITSELF});
+    check((Case){.n = 700, .m = 700, .e = 2, .band = {-ATTEND_FAR, 0, .block = 64}});
+    check((Case){.n = 700, .m = 700, .e = 2, .band = {0, ATTEND_FAR, .block = 64}});
 }
 
 static void very_long_sequence(void **state) {
@@ -218,7 +223,7 @@ static void up_to_itself(void **state) {
     static const int lengths[] = {1, 2, 16, 40, 65, 256, 300, 600};
     (void)state;
     for (int i = 0; i < COUNT(lengths) * COUNT(lengths); i++) {
-        Case c = {.e = 3, .band = ATTEND_UP_TO_ITSELF, .lists = i % 4, .a = i / 2 % 2};
+        Case c = {.e = 3, .band = UP_TO_ITSELF, .lists = i % 4, .a = i / 2 % 2};
         c.fn = i % 3 ? ATTN_SOFTMAX : ATTN_LAPLACE;
         c.n = lengths[i % COUNT(lengths)], c.m = lengths[i / COUNT(lengths)];
         check(c);
