@@ -62,12 +62,12 @@ typedef struct AttnMeter {
 
 typedef struct AttnCall {
     int N, d;
-    const real *X;                     /* (N,d) */
-    real *Y;                           /* (N,d) written; forward only */
-    const real *rope;                  /* ops/rope.h, for max_tokens; NULL: other positions */
-    const real *base;                  /* (N,d) to which the output is added in Y; NULL: nothing */
-    const real *dY;                    /* (N,d) backward only, as all gradients; else NULL */
-    real *dX;                          /* (N,d) written */
+    const real *X;    /* (N,d) */
+    real *Y;          /* (N,d) written; forward only */
+    const real *rope; /* ops/rope.h, for max_tokens; NULL: other positions */
+    const real *base; /* (N,d), not Y: the output is added to it in Y; NULL: nothing */
+    const real *dY;   /* (N,d) backward only, as all gradients; else NULL */
+    real *dX;         /* (N,d) written */
     AttnLinear proj[ATTN_PROJECTIONS]; /* the block's */
     const real *w;                     /* its own parameters: attn_own */
     real *dw;
@@ -89,7 +89,8 @@ typedef struct AttnMech {
     const char *time, *memory; /* how they grow with the tokens N */
     const char *swap; /* whether it can take another's place on trained weights, and another its;
                          NULL: it can (train/fit.h) */
-    unsigned projections; /* ATTN_HAS of those that it uses */
+    unsigned projections;  /* ATTN_HAS of those that it uses */
+    bool keys_are_queries; /* k_j is q_j / |q_j|, and no query sees its own, unless it is alone */
     bool subset; /* a query sees a subset of the keys by themselves, and attn_trace_sees which */
     const ConfigKey *keys; /* NULL: none; offsets into `self` */
     size_t self_size;      /* of `self`, which starts with an AttnShape */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "attention/cluster.h"
 #include "attention/hamming.h"
 #include "ops/vec.h"
 
@@ -25,7 +26,7 @@ void centroids_layout(Centroids *o, const Clustered *s, AttnMemory *memory, int 
     const size_t means = (size_t)o->C * (size_t)s->shape.d;
     o->cluster = arena_ints(&memory->saved, all);
     o->order = arena_ints(&memory->saved, all);
-    o->members = arena_ints(&memory->saved, h * ((size_t)o->C + 1));
+    o->start = arena_ints(&memory->saved, h * ((size_t)o->C + 1));
     o->mean = arena_reals(&memory->scratch, means);
     if (!backward) return;
     o->sum = arena_reals(&memory->scratch, means);
@@ -39,18 +40,6 @@ void centroids_layout_job(const Clustered *s, Arena *job, int N) {
 
 /* ---- the choice ---- */
 
-/* Sorts by counting. */
-static void list_members(const Centroids *o, int head) {
-    const int *cluster = o->cluster + (size_t)head * (size_t)o->N;
-    int *members = o->members + head * (o->C + 1), *order = o->order + (size_t)head * (size_t)o->N;
-    memset(members, 0, ((size_t)o->C + 1) * sizeof *members);
-    for (int n = 0; n < o->N; n++) members[cluster[n] + 1]++;
-    for (int c = 0; c < o->C; c++) members[c + 1] += members[c];
-    for (int n = 0; n < o->N; n++) order[members[cluster[n]]++] = n;
-    for (int c = o->C; c > 0; c--) members[c] = members[c - 1];
-    members[0] = 0;
-}
-
 static void choose_head(const void *ctx, int head, Arena scratch) {
     const Centroids *o = ctx;
     const Clustered *s = o->s;
@@ -60,8 +49,10 @@ static void choose_head(const void *ctx, int head, Arena scratch) {
     hamming_layout(&hamming, &scratch, o->N, o->C);
     hamming_words(&hamming, o->rows->qkv[ATTN_Q] + head * e, s->shape.d, planes, s->bits, e,
                   s->hash_bias, o->N);
-    hamming_clusters(&hamming, o->cluster + (size_t)head * (size_t)o->N, o->N, o->C, s->iterations);
-    list_members(o, head);
+    const size_t queries = (size_t)head * (size_t)o->N;
+    hamming_clusters(&hamming, o->cluster + queries, o->N, o->C, s->iterations);
+    cluster_sort(o->order + queries, o->start + head * (o->C + 1), o->cluster + queries, o->N,
+                 o->C);
 }
 
 static void tell(const Centroids *o, AttnTrace *trace) {
@@ -112,7 +103,7 @@ static void mean_backward_head(const void *ctx, int head, Arena scratch) {
         const real share = size ? 1 / (real)size : 0, *dmean = row(o, o->dmean, c, head);
         for (int i = 0; i < size; i++) {
             real *to = row(o, o->rows->dqkv[ATTN_Q], list[i], head);
-            EACH_VEC(x, left, e, vec_add_scaled(to + x, dmean + x, share, left));
+            vec_add_scaled(to, dmean, share, e);
         }
     }
 }
@@ -143,6 +134,5 @@ void centroids_close(const Centroids *o, const AttendPack *pack) {
     const AttnCall *c = o->call;
     attend_unpack(pack, o->dmean, o->rows->dqkv[ATTN_K], o->rows->dqkv[ATTN_V]);
     attn_each(c, o->s->shape.h, mean_backward_head, NULL, o);
-    attn_turn_back(c, o->rows, &o->s->shape, o->N);
-    attn_project_backward(c, o->rows, c->dX, false, c->X, o->N);
+    attn_close_rows(c, o->rows, &o->s->shape);
 }

@@ -41,7 +41,7 @@ typedef struct Centroids {
     AttnRows *rows;
     int N, C;     /* C: no more than N */
     int *cluster; /* (h,N) saved: of each query */
-    int *members; /* (h,C + 1) saved: where a cluster's queries begin in `order` */
+    int *start;   /* (h,C + 1) saved: where a cluster's queries begin in `order` */
     int *order;   /* (h,N) saved: queries by cluster, in ascending order in each */
     real *mean;   /* (C,d) of turned queries; 0 of an empty cluster */
     real *dmean;  /* (C,d) backward: 0, to be added to */
@@ -54,11 +54,11 @@ void centroids_layout_job(const Clustered *s, Arena *job, int N);
 
 /* A head's queries of cluster c: how many, and which. */
 static inline int centroids_size(const Centroids *o, int head, int c) {
-    const int *from = o->members + head * (o->C + 1) + c;
+    const int *from = o->start + head * (o->C + 1) + c;
     return from[1] - from[0];
 }
 static inline const int *centroids_members(const Centroids *o, int head, int c) {
-    return o->order + (size_t)head * (size_t)o->N + o->members[head * (o->C + 1) + c];
+    return o->order + (size_t)head * (size_t)o->N + o->start[head * (o->C + 1) + c];
 }
 
 /* A call's start: Q, K and V, turned; queries are clustered as they were, which the trace is told;

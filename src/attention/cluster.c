@@ -21,6 +21,15 @@ void cluster_layout(ClusterScratch *s, Arena *a, int N) {
     s->count = arena_ints(a, BUCKETS);
 }
 
+void cluster_sort(int *order, int *start, const int *cluster, int N, int C) {
+    memset(start, 0, ((size_t)C + 1) * sizeof *start);
+    for (int i = 0; i < N; i++) start[cluster[i] + 1]++;
+    for (int c = 0; c < C; c++) start[c + 1] += start[c];
+    for (int i = 0; i < N; i++) order[start[cluster[i]]++] = i;
+    for (int c = C; c > 0; c--) start[c] = start[c - 1];
+    start[0] = 0;
+}
+
 /* An unsigned key that grows as the score falls, so that an ascending stable sort lists the best
  * first and equal scores by index. */
 static inline Bits descending_key(real score) {

@@ -18,6 +18,10 @@ void cluster_layout(ClusterScratch *s, Arena *a, int N);
 /* All N items, the largest score first. */
 void cluster_order(int *list, const real *score, const ClusterScratch *s, int N);
 
+/* All N items by their cluster of C, in ascending order in each; where each cluster begins in it,
+ * and the last ends, goes into start (C + 1). */
+void cluster_sort(int *order, int *start, const int *cluster, int N, int C);
+
 /* Both list at most k tokens a cluster, -1 in empty slots: top_k best first, sa_top_k as assigned.
  * Equal scores, in all three: the lower index first (-0 equals +0); NaN is below everything. */
 

@@ -11,6 +11,7 @@
  * kept. */
 #include <string.h>
 
+#include "attention/cluster.h"
 #include "attention/rounds.h"
 #include "core/gemm.h"
 #include "ops/vec.h"
@@ -57,13 +58,13 @@ typedef struct State {
 typedef struct HashJob {
     real *scores; /* (ATTN_TILE,buckets/2) */
     int *bucket;  /* (N) */
-    int *count;   /* (buckets + 1) */
+    int *start;   /* (buckets + 1) */
 } HashJob;
 
 static void layout_hash(HashJob *j, const Lsh *s, Arena *a, int N) {
     j->scores = arena_reals(a, ATTN_TILE * (size_t)(s->buckets / 2));
     j->bucket = arena_ints(a, (size_t)N);
-    j->count = arena_ints(a, (size_t)s->buckets + 1);
+    j->start = arena_ints(a, (size_t)s->buckets + 1);
 }
 
 static AttnMemory layout(State *o, const Lsh *s, AttnMemory m, int N, bool backward) {
@@ -108,7 +109,7 @@ static void hash_tokens(const State *o, const HashJob *j, int round, int head) {
     }
 }
 
-/* Sorts by counting, which keeps the tokens of a bucket in order. */
+/* The tokens of a bucket stay in order. */
 static void sort_job(const void *ctx, int job, Arena scratch) {
     const State *o = ctx;
     const int round = job / o->s->shape.h, head = job % o->s->shape.h, N = o->call->N;
@@ -116,10 +117,7 @@ static void sort_job(const void *ctx, int job, Arena scratch) {
     HashJob j;
     layout_hash(&j, o->s, &scratch, N);
     hash_tokens(o, &j, round, head);
-    memset(j.count, 0, ((size_t)o->s->buckets + 1) * sizeof *j.count);
-    for (int n = 0; n < N; n++) j.count[j.bucket[n] + 1]++;
-    for (int b = 0; b < o->s->buckets; b++) j.count[b + 1] += j.count[b];
-    for (int n = 0; n < N; n++) order[j.count[j.bucket[n]]++] = n;
+    cluster_sort(order, j.start, j.bucket, N, o->s->buckets);
 }
 
 /* ---- keys ---- */
@@ -185,8 +183,7 @@ static void backward(const void *self, const AttnCall *c) {
     attn_output_backward(c, &o.rows, c->dY, c->N);
     rounds_backward(&o.rounds);
     attn_each(c, attn_tiles(c->N), keys_backward_tile, NULL, &o);
-    attn_turn_back(c, &o.rows, &o.s->shape, c->N);
-    attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
+    attn_close_rows(c, &o.rows, &o.s->shape);
 }
 
 /* Hashes; scores, and values, of two chunks. */
@@ -204,6 +201,7 @@ const AttnMech attn_lsh = {
     .swap = "no: it has no projection of keys",
     .reference = "arXiv:2001.04451",
     .projections = ATTN_HAS(ATTN_Q) | ATTN_HAS(ATTN_V) | ATTN_HAS(ATTN_O),
+    .keys_are_queries = true,
     .subset = true,
     .keys = keys,
     .self_size = sizeof(Lsh),

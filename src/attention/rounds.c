@@ -1,7 +1,5 @@
 #include "attention/rounds.h"
 
-#include <string.h>
-
 #include "ops/vec.h"
 #include "ops/vmath.h"
 
@@ -141,24 +139,21 @@ static void trace_side(const Rounds *o, AttnTrace *trace, int side, int size, in
 }
 
 /* The chunks of keys that the band has beside each chunk of queries. */
-static void trace_seen(const Rounds *o, AttnTrace *trace, int size) {
+static void trace_seen(const Rounds *o, AttnTrace *trace) {
     for (int job = 0; job < o->rounds * o->s->h; job++) {
         const int round = job / o->s->h, head = job % o->s->h,
                   *queries = rounds_order(o, ROUND_QUERIES, round, head),
                   *keys = rounds_order(o, ROUND_KEYS, round, head);
-        for (int i = 0; i < o->N; i++) {
-            const int first = (i / size + o->band.first) * size,
-                      end = (i / size + o->band.last + 1) * size;
-            for (int j = first < 0 ? 0 : first; j < end && j < o->N; j++)
+        for (int i = 0; i < o->N; i++)
+            for (int j = attend_from(o->band, i); j < attend_to(o->band, i, o->N); j++)
                 if (i != j || !o->band.not_self) attn_trace_sees(trace, head, queries[i], keys[j]);
-        }
     }
 }
 
 void rounds_trace(const Rounds *o, int size) {
     AttnTrace *trace = o->call->trace;
     if (!trace) return;
-    if (trace->seen) trace_seen(o, trace, size);
+    if (trace->seen) trace_seen(o, trace);
     trace_side(o, trace, ROUND_QUERIES, size, trace->groups);
     if (o->order[ROUND_KEYS] != o->order[ROUND_QUERIES])
         trace_side(o, trace, ROUND_KEYS, size, trace->groups_key);

@@ -64,16 +64,14 @@ static void queries_as_keys(const Model *m, const NearScratch *t, int N) {
     }
 }
 
-static bool shares_queries(const Model *m) { return !(m->mech->projections & ATTN_HAS(ATTN_K)); }
-
 static void project(const Model *m, const NearScratch *t, const AttnCall *c) {
     AttnRows rows = {.qkv = {t->qkv[ATTN_Q], t->qkv[ATTN_K], t->qkv[ATTN_V]}};
     AttnCall in = *c;
-    if (shares_queries(m)) rows.qkv[ATTN_K] = NULL;
+    if (m->mech->keys_are_queries) rows.qkv[ATTN_K] = NULL;
     in.memory = t->memory;
     attn_project(&in, &rows, c->X, c->N);
     attn_turn(c, &rows, m->attn, c->N);
-    if (shares_queries(m)) queries_as_keys(m, t, c->N);
+    if (m->mech->keys_are_queries) queries_as_keys(m, t, c->N);
 }
 
 /* Exact weights of a query from its scores, in place; returns how much the keys have that it sees.
@@ -82,7 +80,7 @@ static double weights(const Model *m, real *s, const uint64_t *seen, int query, 
     double kept = 0;
     const real tau = REAL_SQRT((real)m->e);
     for (int j = 0; j < N; j++) s[j] /= tau;
-    if (shares_queries(m) && N > 1) s[query] = -INFINITY; /* its own key is itself */
+    if (m->mech->keys_are_queries && N > 1) s[query] = -INFINITY; /* its own key is itself */
     const real sum = vmath_exp_sum(s, s, vmath_max(s, N), N);
     for (int j = 0; j < N; j++) {
         s[j] /= sum;
