@@ -275,7 +275,7 @@ static void cluster_forward_finish(const void *ctx, int c, Arena scratch) {
         for (int r = 0; r < v->size[c]; r++) {
             real *out = v->rows.r + (size_t)list[r] * (size_t)d + head * e;
             const real *o = j->pack.o + (size_t)r * (size_t)d + head * e;
-            EACH_VEC(i, left, e, vec_add_scaled(out + i, o + i, mix[r], left));
+            vec_add_scaled(out, o, mix[r], e);
         }
     }
 }

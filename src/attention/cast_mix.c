@@ -178,7 +178,7 @@ static void query_table_backward(const CastState *v, int head) {
     const real *dtable = cast_table_of(v->dtable, v->s, head), *dbias = v->dbias + head * C;
     const real *S = attn_own(c, SURROGATE) + head * e;
     const AttnLinear *q = &c->proj[ATTN_Q];
-    gemm_tn(q->dw + head * e * d, d, S, d, dtable, d, e, d, C, true);
+    gemm_tn(q->dw + (size_t)(head * e) * (size_t)d, d, S, d, dtable, d, e, d, C, true);
     gemm_tn(q->db + head * e, e, dbias, 1, S, d, 1, e, C, true);
     if (!cast_learns(v->s)) return;
     real *dS = attn_own_grad(c, SURROGATE) + head * e;

@@ -19,8 +19,8 @@ int cast_places(const Cast *s, int N) {
 
 void cast_table(real *table, const Cast *s, const real *rows, const real *w, int head) {
     const int d = s->shape.d, e = s->shape.e, C = s->clusters;
-    gemm_nn(cast_table_of(table, s, head), d, rows + head * e, d, w + head * e * d, d, C, d, e,
-            false);
+    gemm_nn(cast_table_of(table, s, head), d, rows + head * e, d,
+            w + (size_t)(head * e) * (size_t)d, d, C, d, e, false);
 }
 
 void cast_turn(real *to, const real *x, Block b, int d) {

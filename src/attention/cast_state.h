@@ -26,6 +26,8 @@ enum { SURROGATES_LEARNED, SURROGATES_FROZEN };
 static inline bool cast_learns(const Cast *s) { return s->surrogates == SURROGATES_LEARNED; }
 
 enum { SIZE_FIXED = -1, SIZE_LENGTH = -2 };
+/* The places of a cluster for N tokens, which may be more than these: with SIZE_FIXED they are of
+ * max_length. */
 int cast_cluster_size(const Cast *s, int N);
 /* Those of a cluster's places that N tokens can take. */
 int cast_places(const Cast *s, int N);
@@ -116,6 +118,8 @@ static inline int cast_row_blocks(const CastState *v) {
     return cast_blocks(v->clustered) + cast_blocks(v->N - v->clustered);
 }
 
+/* Whether rows of R of unclustered tokens are left out. Of N and the config alone, so that backward
+ * has what forward had. */
 bool cast_skips(const Cast *s, int N);
 /* Of the method's operations, forward and backward, how many skipping left out. */
 double cast_avoided(const CastState *v);

@@ -14,7 +14,6 @@
 #include "attention/cluster.h"
 #include "core/gemm.h"
 #include "ops/attend.h"
-#include "ops/linear.h"
 #include "ops/vec.h"
 #include "ops/vmath.h"
 
@@ -31,7 +30,6 @@ static const ConfigKey keys[] = {
 };
 
 typedef struct State {
-    const AttnCall *call;
     int k; /* keys of T: no more than there are */
     AttnRows rows;
     Centroids centroids;
@@ -63,8 +61,8 @@ typedef struct BlockJob {
     ClusterScratch best; /* forward */
     AttendPack members;  /* of a cluster's members on T */
     AttendTiles tiles;
-    real *o; /* (padded N,e) forward: theirs; or (BLOCK,e) the second sums */
-    real *rest;
+    real *o;            /* (padded N,e) forward: the members' own attention */
+    real *rest;         /* (BLOCK,e) forward: the second sums */
     real *mass, *dmass; /* (N) backward: m of each member, and its gradient's parts */
     real *D;            /* (BLOCK) */
 } BlockJob;
@@ -168,7 +166,7 @@ static void members_forward(const State *o, BlockJob *j, int head, int c, const 
     for (int i = 0; i < j->members.n; i++) {
         real *r = o->rows.r + (size_t)list[i] * (size_t)d + head * e;
         vec_copy(r, rest, e);
-        EACH_VEC(x, left, e, vec_add_scaled(r + x, j->o + i * e + x, mass, left));
+        vec_add_scaled(r, j->o + (size_t)i * (size_t)e, mass, e);
     }
 }
 
@@ -211,7 +209,6 @@ static void tell(const State *o, AttnTrace *trace) {
 
 static void open(State *o, const Improved *s, const AttnCall *c, bool backward) {
     layout(o, s, c->memory, c->N, backward);
-    o->call = c;
     centroids_open(&o->centroids, &o->rows, &o->pack, c, backward);
 }
 

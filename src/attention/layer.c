@@ -89,11 +89,11 @@ static void run_jobs(const AttnCall *c, int jobs, AttnJob *job, const Product *p
     if (c->meter) c->meter->seconds -= clock_seconds() - start;
 }
 
-/* A tile of rows to where they belong in y. */
+/* A tile of rows to where the list has them in y. */
 static void put_tile(const Product *p, const real *tile, int r0, int n) {
     const int d = p->d;
     for (int r = 0; r < n; r++) {
-        const size_t at = (size_t)(p->list ? p->list[r0 + r] : r0 + r) * (size_t)d;
+        const size_t at = (size_t)p->list[r0 + r] * (size_t)d;
         if (p->base)
             vec_add(p->y[0] + at, p->base + at, tile + r * d, d);
         else
@@ -105,12 +105,12 @@ static void forward_tile(const void *ctx, int tile, Arena scratch) {
     const Product *p = ctx;
     const int d = p->d, r0 = tile * ATTN_TILE, n = attn_tile_rows(p->n, tile);
     const size_t at = (size_t)r0 * (size_t)d;
-    const bool apart = p->list || p->base;
     for (int i = 0; i < p->count; i++) {
         if (!p->y[i]) continue;
-        real *y = apart ? layout_tile(&scratch, d) : p->y[i] + at;
-        linear_forward(y, d, p->x + at, d, p->proj[i].wt, p->proj[i].b, NULL, n, d, d);
-        if (apart) put_tile(p, y, r0, n);
+        real *y = p->list ? layout_tile(&scratch, d) : p->y[i] + at;
+        linear_forward(y, d, p->x + at, d, p->proj[i].wt, p->proj[i].b,
+                       p->base && !p->list ? p->base + at : NULL, n, d, d);
+        if (p->list) put_tile(p, y, r0, n);
     }
 }
 
@@ -145,6 +145,17 @@ void attn_turn(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int 
 void attn_turn_back(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n) {
     const Turn t = {rows->dqkv, c->rope, s, n, rope_turn_back};
     if (c->rope) attn_each(c, attn_tiles(n), turn_tile, NULL, &t);
+}
+
+void attn_open_rows(const AttnCall *c, const AttnRows *rows, const AttnShape *s, bool backward) {
+    if (backward && s->keep) return;
+    attn_project(c, rows, c->X, c->N);
+    attn_turn(c, rows, s, c->N);
+}
+
+void attn_close_rows(const AttnCall *c, const AttnRows *rows, const AttnShape *s) {
+    attn_turn_back(c, rows, s, c->N);
+    attn_project_backward(c, rows, c->dX, false, c->X, c->N);
 }
 
 void attn_output(const AttnCall *c, const AttnRows *rows, real *y, const int *list, int n) {

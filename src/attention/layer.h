@@ -10,8 +10,8 @@ typedef void AttnJob(const void *ctx, int job, Arena scratch);
 /* Runs jobs 0 to jobs - 1, in any order and at once: what they write is disjoint. Where they add to
  * the same places, that is `finish` (NULL: none): it gets what its job left in scratch, and comes
  * in ascending order, one at a time, so that sums do not depend on who ran what. A job reads
- * nothing that another of the same call writes, and calls nothing below here, which has the same
- * scratch. Threads without a document take part (core/lanes.h). */
+ * nothing that another of the same call writes, and calls none of the functions below, which take
+ * jobs' scratch from its start. Threads without a document take part (core/lanes.h). */
 void attn_each(const AttnCall *c, int jobs, AttnJob *job, AttnJob *finish, const void *ctx);
 
 /* Tokens in jobs of at most ATTN_TILE: how many jobs, and how many tokens job i has. */
@@ -47,6 +47,11 @@ void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, bo
  * of turned ones back. For mechanisms whose products all see them turned. */
 void attn_turn(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n);
 void attn_turn_back(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n);
+
+/* Both at once, of all tokens, for mechanisms that have no use for unturned ones: q, k and v from
+ * X, or as forward kept them; from their gradients dX. */
+void attn_open_rows(const AttnCall *c, const AttnRows *rows, const AttnShape *s, bool backward);
+void attn_close_rows(const AttnCall *c, const AttnRows *rows, const AttnShape *s);
 
 /* Rows of y, the first n or those that a list names, = r through o; dr from dy (n,d), and o's own
  * gradients are added to. */

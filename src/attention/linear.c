@@ -177,8 +177,7 @@ static void backward(const void *self, const AttnCall *c) {
     attn_each(c, attn_tiles(c->N), queries_tile, NULL, &o);
     attn_each(c, o.s->h, sums_backward_head, NULL, &o);
     attn_each(c, attn_tiles(c->N), keys_tile, NULL, &o);
-    attn_turn_back(c, &o.rows, o.s, c->N);
-    attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
+    attn_close_rows(c, &o.rows, o.s);
 }
 
 /* M and phi(Q) M; z and the divisors. */

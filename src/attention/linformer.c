@@ -102,10 +102,7 @@ static void mix_rows(const void *ctx, int job, Arena scratch) {
 static void open(State *o, const Linformer *s, const AttnCall *c, bool backward) {
     layout(o, s, c->memory, c->N, backward);
     o->call = c;
-    if (!backward || !s->shape.keep) {
-        attn_project(c, &o->rows, c->X, c->N);
-        attn_turn(c, &o->rows, &s->shape, c->N);
-    }
+    attn_open_rows(c, &o->rows, &s->shape, backward);
     attn_each(c, row_jobs(s), mix_rows, NULL, o);
     attend_pack_queries(&o->pack.p, o->rows.qkv[ATTN_Q], NULL, c->N);
     attend_pack_keys(&o->pack.p, o->mixed[0], o->mixed[1], NULL, s->rank);
@@ -154,8 +151,7 @@ static void backward(const void *self, const AttnCall *c) {
     attend_unpack(&o.pack.p, o.rows.dqkv[ATTN_Q], o.dmixed[0], o.dmixed[1]);
     attn_each(c, row_jobs(o.s), projection_rows, NULL, &o);
     attn_each(c, attn_tiles(c->N), keys_tile, NULL, &o);
-    attn_turn_back(c, &o.rows, &o.s->shape, c->N);
-    attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
+    attn_close_rows(c, &o.rows, &o.s->shape);
 }
 
 /* E K and E V; scores, and values. */

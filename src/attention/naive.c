@@ -65,8 +65,7 @@ static void backward_head(const void *ctx, int head, Arena scratch) {
 static void forward(const void *self, const AttnCall *c) {
     Naive o;
     layout(&o, self, c->memory, c->N, false);
-    attn_project(c, &o.rows, c->X, c->N);
-    attn_turn(c, &o.rows, o.s, c->N);
+    attn_open_rows(c, &o.rows, o.s, false);
     attn_each(c, o.s->h, forward_head, NULL, &o);
     attn_output(c, &o.rows, c->Y, NULL, c->N);
 }
@@ -74,14 +73,10 @@ static void forward(const void *self, const AttnCall *c) {
 static void backward(const void *self, const AttnCall *c) {
     Naive o;
     layout(&o, self, c->memory, c->N, true);
-    if (!o.s->keep) {
-        attn_project(c, &o.rows, c->X, c->N);
-        attn_turn(c, &o.rows, o.s, c->N);
-    }
+    attn_open_rows(c, &o.rows, o.s, true);
     attn_output_backward(c, &o.rows, c->dY, c->N);
     attn_each(c, o.s->h, backward_head, NULL, &o);
-    attn_turn_back(c, &o.rows, o.s, c->N);
-    attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
+    attn_close_rows(c, &o.rows, o.s);
 }
 
 static double flops(const void *self, int N) { return exact_flops(self, ATTEND_ALL, N); }

@@ -127,7 +127,7 @@ static void mean_backward(const void *ctx, int j, Arena scratch) {
     for (int i = 0; i < 2; i++)
         for (int n = from; n < to; n++) {
             real *to_row = o->rows.dqkv[i] + (size_t)n * (size_t)d;
-            EACH_VEC(x, left, d, vec_add_scaled(to_row + x, o->dmean[i] + j * d + x, share, left));
+            vec_add_scaled(to_row, o->dmean[i] + j * d, share, d);
         }
 }
 
@@ -207,10 +207,7 @@ static void open(State *o, const Nystrom *s, const AttnCall *c, bool backward) {
     real *const *qkv = o->rows.qkv;
     layout(o, s, c->memory, c->N, backward);
     o->call = c;
-    if (!backward || !s->shape.keep) {
-        attn_project(c, &o->rows, c->X, c->N);
-        attn_turn(c, &o->rows, &s->shape, c->N);
-    }
+    attn_open_rows(c, &o->rows, &s->shape, backward);
     if (s->conv_kernel) spread_taps(o);
     attend_pack_queries(&o->queries.p, qkv[ATTN_Q], NULL, c->N);
     if (is_exact(s, c->N)) {
@@ -265,8 +262,7 @@ static void backward(const void *self, const AttnCall *c) {
     else
         marks_backward(&o);
     conv_backward(&o);
-    attn_turn_back(c, &o.rows, &o.s->shape, c->N);
-    attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
+    attn_close_rows(c, &o.rows, &o.s->shape);
 }
 
 /* F and B with their values; A, the steps of Z, four products each, and Z (B V); conv. */

@@ -113,10 +113,7 @@ static void open(State *o, const Performer *s, const AttnCall *c, bool backward)
     real *const *qkv = o->rows.qkv;
     layout(o, s, c->memory, c->N, backward);
     o->call = c;
-    if (!backward || !s->shape.keep) {
-        attn_project(c, &o->rows, c->X, c->N);
-        attn_turn(c, &o->rows, &s->shape, c->N);
-    }
+    attn_open_rows(c, &o->rows, &s->shape, backward);
     attn_each(c, s->shape.h, open_head, NULL, o);
     attend_pack_queries(&o->tokens.p, o->w, NULL, o->m);
     attend_pack_keys(&o->tokens.p, qkv[ATTN_K], qkv[ATTN_V], NULL, c->N);
@@ -164,8 +161,7 @@ static void backward(const void *self, const AttnCall *c) {
     exact_attend_backward(c, &o.tokens);
     attend_unpack(&o.tokens.p, NULL, o.rows.dqkv[ATTN_K], o.rows.dqkv[ATTN_V]);
     attn_each(c, h, norms_backward, NULL, &o);
-    attn_turn_back(c, &o.rows, &o.s->shape, c->N);
-    attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
+    attn_close_rows(c, &o.rows, &o.s->shape);
 }
 
 /* Scores and values, of features on tokens and of queries on features. */

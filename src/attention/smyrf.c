@@ -8,8 +8,6 @@
  * changes nothing.) Rounds are merged by their log-sum-exp (rounds.h). Time O(rounds N
  * cluster_size d), memory O(N d). Saved for backward: R [N,d], the orders [rounds,h,N] of
  * queries and keys, the log-sum-exp of each row; Q, K and V where kept. */
-#include <math.h>
-
 #include "attention/cluster.h"
 #include "attention/rounds.h"
 #include "ops/vec.h"
@@ -140,8 +138,7 @@ static void backward(const void *self, const AttnCall *c) {
     open(&o, self, c, true);
     attn_output_backward(c, &o.rows, c->dY, c->N);
     rounds_backward(&o.rounds);
-    attn_turn_back(c, &o.rows, &o.s->shape, c->N);
-    attn_project_backward(c, &o.rows, c->dX, false, c->X, c->N);
+    attn_close_rows(c, &o.rows, &o.s->shape);
 }
 
 /* Projections on directions; scores, and values, of a chunk. */

@@ -73,10 +73,6 @@ static inline Vec vec_load(const real *p, int left) {
 }
 static inline void vec_store(real *p, Vec v, int left) { memcpy(p, &v, (size_t)left * sizeof *p); }
 
-static inline void vec_add_scaled(real *to, const real *from, real scale, int left) {
-    vec_store(to, vec_load(to, left) + scale * vec_load(from, left), left);
-}
-
 /* x1 x0 x3 x2 ... */
 static inline Vec vec_swap_pairs(Vec x) {
 #if VEC_BYTES == 64 && !defined(REAL_DOUBLE)
@@ -93,8 +89,15 @@ static inline void vec_copy(real *to, const real *from, int n) {
     EACH_VEC(i, left, n, vec_store(to + i, vec_load(from + i, left), left));
 }
 
+/* to = x + y; to may be either. */
 static inline void vec_add(real *to, const real *x, const real *y, int n) {
     EACH_VEC(i, left, n, vec_store(to + i, vec_load(x + i, left) + vec_load(y + i, left), left));
+}
+
+/* to += scale from. */
+static inline void vec_add_scaled(real *to, const real *from, real scale, int n) {
+    EACH_VEC(i, left, n,
+             vec_store(to + i, vec_load(to + i, left) + scale * vec_load(from + i, left), left));
 }
 
 /* One row of a strip. */
