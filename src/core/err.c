@@ -8,14 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/utf8.h"
+
 /* A file that is opened while a standard stream is closed would take its number, and with it all
  * that the program prints. Opened for reading: to print remains as much of an error as it was. */
 __attribute__((constructor(101))) static void occupy_closed_streams(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd) _exit(EX_OSERR);
 }
-
-#include "core/utf8.h"
 
 void err_mask(char *s) {
     char *to = s;

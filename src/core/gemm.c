@@ -10,8 +10,8 @@
  * its kernel then ends the program: so that is tried here before.
  *
  * OpenBLAS comes in two flavours. The pthread one is told to use one thread. The OpenMP one must
- * not be (it would serialise our own regions): it is single-threaded because lanes_open leaves a
- * thread limit of 1. */
+ * not be (it would serialise our own regions): it is single-threaded because lanes_open has
+ * regions get one thread unless they ask for more. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "core/gemm.h"
 

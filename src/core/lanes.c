@@ -1,8 +1,8 @@
 /* OpenMP appears in this file alone (besides `omp simd`).
  *
- * The thread limit of the process stays 1 and every region asks for its team explicitly. So
- * OpenBLAS' OpenMP flavour, which goes wide when it finds a limit above 1 outside an active region
- * (a team of one is not active), never does. */
+ * A region gets one thread (omp_get_max_threads) unless it asks for its team, as all of ours do. So
+ * OpenBLAS' OpenMP flavour, which goes wide where it would get more outside an active region (a
+ * team of one is not active), never does. */
 #define _GNU_SOURCE
 #include "core/lanes.h"
 

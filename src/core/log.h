@@ -19,7 +19,7 @@ void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_headed(const char *style, const char *head, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* From here on both are written to standard output: they are what was asked for. */
+/* From here on log_info and log_headed write to standard output: they are what was asked for. */
 void log_to_stdout(void);
 
 /* The text replaces the last progress line on a terminal; elsewhere it is printed if `keep`. */

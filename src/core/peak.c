@@ -1,6 +1,5 @@
 #include "core/peak.h"
 
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
 

@@ -35,8 +35,8 @@ int ranks_me(void);
 double ranks_times(int threads);
 /* For rank 0, once: warns where they have. */
 void ranks_warn(int threads);
-/* Before that, and without MPI, as mpirun tells it: how many processes it has started, 0 where it
- * is not there, and which of them this is. */
+/* Before ranks_open, and without MPI, as mpirun tells it: how many processes it has started, 0
+ * where it is not there, and which of them this is. */
 int ranks_started(void);
 int ranks_will_be(void);
 /* For a process that a rank has forked, and that is none: takes what mpirun said out of its

@@ -19,7 +19,7 @@ static void sum_rows(const Segment *s, real *x, int r0, int n) {
     const int D = m->conf.d_emb, cls = m->conf.pooling == POOL_CLS, first = cls && r0 == 0;
     const real *pos = positions(p, r0);
     if (first) embed_forward(x, &(int){0}, p->w + m->cls, NULL, pos, 1, D);
-    embed_forward(x + first * D, s->doc->ids + r0 - cls + first, p->w + m->tok, p->w + m->mask,
+    embed_forward(x + first * D, s->doc->ids + (r0 - cls + first), p->w + m->tok, p->w + m->mask,
                   pos ? pos + first * D : NULL, n - first, D);
     doc_drop(p, s->doc, DROPOUT_EMBED, 0, x, r0, n, D);
 }
@@ -33,7 +33,7 @@ static void folded_tile(const Segment *s, int r0, int n, const TileScratch *t) {
     const real *pos = f->pos ? f->pos + (size_t)r0 * (size_t)d : NULL;
     real *out = tile_rows(s->doc->stream[0], r0, d);
     if (first) embed_forward(out, &(int){0}, f->cls, NULL, pos, 1, d);
-    embed_forward(out + first * d, s->doc->ids + r0 - cls + first, f->tok, f->mask,
+    embed_forward(out + first * d, s->doc->ids + (r0 - cls + first), f->tok, f->mask,
                   pos ? pos + first * d : NULL, n - first, d);
 }
 
@@ -101,7 +101,7 @@ static void add_sums_tile(const Segment *s, int r0, int n, const TileScratch *t)
     real *dpos = m->conf.positions == POS_LEARNED ? tile_rows(dw + m->pos, r0, D) : NULL;
     if (first) embed_backward(dw + m->cls, NULL, dpos, dx, &(int){0}, 1, D);
     embed_backward(dw + m->tok, dw + m->mask, dpos ? dpos + first * D : NULL, dx + first * D,
-                   s->doc->ids + r0 - cls + first, n - first, D);
+                   s->doc->ids + (r0 - cls + first), n - first, D);
 }
 
 void embedding_backward(const Segment *s) {

@@ -69,8 +69,8 @@ static const real *sublayer_input(const Segment *s, int r0, int n, real *to) {
     return to;
 }
 
-/* After t->dx holds the gradient that the sublayer sends to its input, rows r0..r0+n-1: in
- * post-norm the residual joins it, */
+/* Once t->dx holds the gradient that the sublayer sends to its input, rows r0..r0+n-1: in post-norm
+ * the residual joins it. */
 static void join_input(const Segment *s, int r0, int n) {
     const int d = s->p->m->conf.d;
     real *restrict grad = tile_rows(s->doc->grad, r0, d), *restrict dx = tile_rows(s->t->dx, r0, d);
@@ -80,7 +80,7 @@ static void join_input(const Segment *s, int r0, int n) {
     memset(grad, 0, (size_t)(n * d) * sizeof *grad);
 }
 
-/* and it goes back through the norm into doc->grad. */
+/* After join_input: t->dx goes back through the norm into doc->grad. */
 static void input_backward(const Segment *s, int r0, int n) {
     const int d = s->p->m->conf.d;
     if (s->segment > 0)
@@ -322,10 +322,9 @@ static void feed_forward_sums_tile(const Segment *s, int r0, int n, const TileSc
     const BlockAt *at = &s->p->m->blocks[s->layer];
     const int d = s->p->m->conf.d, F = s->p->m->conf.d_ff;
     const real *dy = output_gradient(s, t->narrow[0], r0);
-    const real *x = s->segment == 0 ? input_rows(s, r0) : t->narrow[1];
     real *dw = s->dw;
     linear_backward_weight(dw + at->fc2.w, dw + at->fc2.b, dy, d, t->wide[0], F, n, F, d);
-    linear_backward_weight(dw + at->fc1.w, dw + at->fc1.b, t->wide[1], F, x, d, n, d, F);
+    linear_backward_weight(dw + at->fc1.w, dw + at->fc1.b, t->wide[1], F, t->narrow[1], d, n, d, F);
     join_input(s, r0, n);
     input_backward(s, r0, n);
 }

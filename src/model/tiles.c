@@ -17,8 +17,7 @@ typedef struct Share {
 } Share;
 
 static void call(TileJob *job, const Segment *segment, int tile, int thread) {
-    const int r0 = tile * TILE, left = segment->doc->N - r0;
-    job(segment, r0, left < TILE ? left : TILE, &segment->t->tiles[thread]);
+    job(segment, tile * TILE, attn_tile_rows(segment->doc->N, tile), &segment->t->tiles[thread]);
 }
 
 static void part_job(const void *ctx, int tile, int thread) {
@@ -32,6 +31,6 @@ static void part_finish(const void *ctx, int tile, int thread) {
 }
 
 void tiles_share(const Segment *segment, TileJob *job, TileJob *finish) {
-    lanes_share((segment->doc->N + TILE - 1) / TILE, part_job, finish ? part_finish : NULL,
+    lanes_share(attn_tiles(segment->doc->N), part_job, finish ? part_finish : NULL,
                 &(Share){segment, job, finish});
 }

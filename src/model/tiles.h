@@ -3,9 +3,11 @@
 #ifndef MODEL_TILES_H
 #define MODEL_TILES_H
 
+#include "attention/layer.h"
 #include "model/doc.h"
 
-enum { TILE = 256 };
+/* A segment's, and the mechanism's. */
+enum { TILE = ATTN_TILE };
 
 /* A thread's, for the tile it is at. */
 typedef struct TileScratch {

@@ -11,14 +11,15 @@ enum { BLOCK = 8 };
 static inline __attribute__((always_inline)) void add_products(Vec *sum, Vec a, const real *x,
                                                                int first, const int count, int N,
                                                                int d, int left) {
-    const real *at = x + (ptrdiff_t)first * d;
     if (first >= 0 && first + count <= N) {
+        const real *at = x + (ptrdiff_t)first * d;
 #pragma GCC unroll 8
         for (int b = 0; b < count; b++) sum[b] += a * vec_load(at + b * d, left);
     } else {
 #pragma GCC unroll 8
         for (int b = 0; b < count; b++)
-            if (first + b >= 0 && first + b < N) sum[b] += a * vec_load(at + b * d, left);
+            if (first + b >= 0 && first + b < N)
+                sum[b] += a * vec_load(x + (ptrdiff_t)(first + b) * d, left);
     }
 }
 

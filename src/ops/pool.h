@@ -15,6 +15,7 @@ void pool_backward(real *dx, const real *dz, Pooling how, int r0, int R, int N, 
 
 /* The features of a pair of documents: y (4d) = [a, b, a*b, a-b]. */
 void pair_forward(real *y, const real *a, const real *b, int d);
+/* Adds to da and db (d) the gradients that dy (4d) sends back. */
 void pair_backward(real *da, real *db, const real *dy, const real *a, const real *b, int d);
 
 #endif

@@ -1,7 +1,5 @@
 #include "ops/vmath.h"
 
-#include <stddef.h>
-
 #include "ops/vec.h"
 
 #ifdef REAL_DOUBLE

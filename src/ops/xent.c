@@ -1,7 +1,6 @@
 #include "ops/xent.h"
 
 #include <math.h>
-#include <stddef.h>
 
 #include "ops/attnfn.h"
 #include "ops/vec.h"
