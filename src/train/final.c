@@ -33,20 +33,19 @@ static void tell(Final *f, const FinalTest *test) {
 }
 
 static bool evaluated(Final *f, const State *s, FinalTest *test, Err *err) {
-    char what[32], why[sizeof err->text];
+    char what[32];
     snprintf(what, sizeof what, "testing %s", test->which);
     engine_weights(f->engine, state_weights(s));
     if (evaluate(&test->score, f->engine, f->loader, SPLIT_TEST, what, NULL, err)) return true;
     if (err->code != EX_SOFTWARE) return false;
-    snprintf(why, sizeof why, "%s", err->text);
     return err_set(err, EX_SOFTWARE, "the test of %s (update %lld): %s", test->which,
-                   (long long)test->update, why);
+                   (long long)test->update, err->text);
 }
 
 bool final_make(Final *f, Err *err) {
     const State *s = f->keep->state;
     FinalTest last = {.which = "last", .update = s->update}, best = {.which = "best"};
-    best.update = keep_best_so_far(f->keep, &best.score);
+    best.update = keep_best_so_far(f->keep);
     if (!evaluated(f, s, &last, err) || !verify_wait(f->verify, err)) return false;
     tell(f, &last);
     if (best.update == 0) return true;

@@ -67,16 +67,12 @@ void keep_best(Keeper *k, const Score *score) {
     copy_best(k, &best);
 }
 
-int64_t keep_best_so_far(const Keeper *k, Score *score) {
-    const State *s = k->best_waits ? &k->best : k->state;
-    *score = s->best;
-    return s->best_update;
-}
+static const State *with_best(const Keeper *k) { return k->best_waits ? &k->best : k->state; }
+
+int64_t keep_best_so_far(const Keeper *k) { return with_best(k)->best_update; }
 
 bool keep_would_be_best(const Keeper *k, const Score *score) {
-    Score best;
-    if (keep_best_so_far(k, &best) == 0 || score->accuracy > best.accuracy) return true;
-    return score->accuracy == best.accuracy && score->loss < best.loss;
+    return keep_best_so_far(k) == 0 || score_beats(score, &with_best(k)->best);
 }
 
 static void try_best_again(Keeper *k, Err *err) {

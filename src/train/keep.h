@@ -35,14 +35,15 @@ bool keep_at_end(Keeper *k, Err *err);
 /* The state that was just validated is the best so far: writes it, and then names it so. What
  * waited to be written is none any more. */
 void keep_best(Keeper *k, const Score *score);
-/* The update of the best so far, 0 for none, and *score. */
-int64_t keep_best_so_far(const Keeper *k, Score *score);
+/* The update of the best so far, 0 for none. */
+int64_t keep_best_so_far(const Keeper *k);
 
-/* Whether it is better than that: of more accuracy, or as much and less loss. */
+/* Whether it beats that (score_beats). */
 bool keep_would_be_best(const Keeper *k, const Score *score);
 
 /* With train.keep: keeps the state that was just validated, and removes what is one too many when
- * it stands. A failure is told. To be called before keep_last: what that has validated is kept. */
+ * it stands. A failure is told. Call it before keep_last: a state that last.safetensors
+ * counts as validated is then always among those kept. */
 void keep_validated(Keeper *k);
 /* Removes those of updates that the run, where it goes on from, is still to make. */
 void keep_forget_later(Keeper *k);

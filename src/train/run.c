@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "io/json.h"
 #include "io/lines.h"
+#include "train/state.h"
 
 enum { LINE_MAX_BYTES = 1 << 16 };
 
@@ -329,11 +330,12 @@ const cJSON *run_init(const Run *r) {
 
 const RunLine *run_best(const Run *r) {
     const RunLine *best = NULL;
+    Score so_far;
     for (int i = 0; i < r->val.n; i++) {
         const RunLine *l = &r->val.line[i];
         if (!isfinite(l->value[RUN_LOSS])) continue;
-        const double more = best ? l->value[RUN_ACCURACY] - best->value[RUN_ACCURACY] : 1;
-        if (more > 0 || (more == 0 && l->value[RUN_LOSS] < best->value[RUN_LOSS])) best = l;
+        const Score score = {l->value[RUN_ACCURACY], l->value[RUN_LOSS]};
+        if (!best || score_beats(&score, &so_far)) best = l, so_far = score;
     }
     return best;
 }

@@ -28,6 +28,9 @@ typedef struct Score {
     double accuracy, loss;
 } Score;
 
+/* More accuracy, or as much and less loss. */
+bool score_beats(const Score *a, const Score *b);
+
 typedef struct Tally {
     double updates, answers, loss, correct, norm; /* norm: of gradients, summed over updates */
 } Tally;
@@ -55,6 +58,7 @@ real *state_weights(const State *s);
 size_t state_bytes(const Params *params, bool averages);
 size_t state_file_bytes(const Params *params, bool averages);
 
+/* The checkpoint, in the place of an older one; EX_CANTCREAT, EX_IOERR. */
 bool state_save(const State *s, const cJSON *config, const char *path, Err *err);
 
 /* Whether a file is a whole checkpoint of this version (EX_DATAERR). Reads every byte. */

@@ -226,8 +226,7 @@ static void tell_end(const Trainer *t) {
 static void end_here(Trainer *t) { t->end = t->horizon = t->state.update; }
 
 static void give_up(Trainer *t) {
-    Score best;
-    const int64_t at = keep_best_so_far(&t->keep, &best);
+    const int64_t at = keep_best_so_far(&t->keep);
     end_here(t);
     meter_patience(&t->meter, &t->state);
     log_info("train.patience is out: none of %lld validations is better than that of update %lld",
@@ -239,7 +238,10 @@ static void give_up(Trainer *t) {
 static bool loop(Trainer *t, Err *err) {
     for (;;) {
         if (meter_time_is_up(&t->meter)) end_here(t);
-        if (validation_due(t) && !validate(t, err)) return false;
+        if (validation_due(t)) {
+            if (!validate(t, err)) return false;
+            continue; /* it may have gone back, from the last update too */
+        }
         if (patience_is_out(t->c, &t->state) && t->state.update < t->horizon) give_up(t);
         if (t->state.update >= t->end) break;
         if (!update(t, err)) return false;
@@ -459,12 +461,12 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     banner_ranks(&t->c->train);
     if (!open_memory(t, err)) return false;
     if ((!t->r->dry_run && !open_room(t, err)) || !open_state(t, err)) return false;
+    if (t->begun && !length_check(&t->dir, &t->c->train, t->state.update, t->horizon, err))
+        return false;
     if (t->r->json) print_outline(t);
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
-    if (t->begun && (!length_check(&t->dir, &t->c->train, t->state.update, t->horizon, err) ||
-                     !describe(t, err)))
-        return false;
+    if (t->begun && !describe(t, err)) return false;
     if (!rundir_add(&t->dir, "data", loader_describe(&t->loader), err) ||
         !rundir_add(&t->dir, "planned_bytes", cJSON_CreateNumber((double)t->planned), err) ||
         !rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), err))

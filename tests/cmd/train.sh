@@ -147,6 +147,8 @@ check "with its history, and the tests of the second call" \
     test "$(grep -c '"kind": "train"' "$tmp/again/metrics.jsonl") $(grep -c '"which"' "$tmp/again/metrics.jsonl")" = "4 4"
 
 cp "$tmp/again/config.json" "$tmp/config.json"
+expect 78 "$tmp/again has had 20 updates, more than the 19 that it is asked for" "by a dry run, too" \
+    "${train[@]}" train.steps=19 --out "$tmp/again" --dry-run
 expect 78 "$tmp/again has had 20 updates, more than the 19 that it is asked for" "fewer updates than it had" \
     "${train[@]}" train.steps=19 --out "$tmp/again"
 truncate -s 100 "$tmp/again/last.safetensors"

@@ -95,6 +95,19 @@ spoilt "$tmp/stale"
 expect 70 'Back to update 24' "nor is it an older one than the last validation" \
     "${train[@]}" train.nan=rollback --out "$tmp/stale"
 
+# Where the time is up as well, the run ends with what it went back to: an update more would have the command refused.
+mkdir "$tmp/late-data" && cp "$tmp/data/"*.safetensors "$tmp/late-data"
+make_split "$tmp/late-data/train.safetensors" listops 40 30 1
+make_split "$tmp/late-data/val.safetensors" listops 9 60 5
+late=("${train[@]}" data.dir="$tmp/late-data" train.steps=0 train.epochs=10000 train.minutes=0.005 train.schedule=constant
+    train.eval_every=100000 train.nan=rollback --no-test --out "$tmp/late")
+"${late[@]}" --stop-at 3 >"$tmp/out" 2>&1
+cp "$tmp/late/last.safetensors" "$tmp/late/rollback.safetensors"
+edit "$tmp/late/last.safetensors" pos.weight "$(repeat 16 "$largest")" $((50 * bytes_of_a_row))
+expect 0 'Back to update 3' "back from the last update of a run by time" "${late[@]}"
+check "which was the last" bash -c "tail -1 '$tmp/late/metrics.jsonl' | grep -q '\"save\", \"step\": 3,'"
+expect 0 '' "and goes on as it ended" "${late[@]}"
+
 # ---- skip ----
 
 spoilt "$tmp/skip" train.nan=skip
