@@ -9,7 +9,6 @@
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "core/option.h"
-#include "core/peak.h"
 #include "core/ranks.h"
 #include "io/json.h"
 #include "io/json_print.h"
@@ -17,7 +16,7 @@
 #include "model/crew.h"
 #include "train/approximate.h"
 #include "train/bench.h"
-#include "train/help.h"
+#include "train/helper.h"
 #include "train/stop.h"
 
 typedef struct Options {
@@ -164,19 +163,16 @@ static bool bench_one(const Options *o, Err *err) {
     return ok;
 }
 
-static double number(const cJSON *o, const char *key) {
-    return cJSON_GetNumberValue(json_at(o, key));
-}
-
 static void print_machine(int threads, bool json) {
     cJSON *o = bench_machine(threads);
     if (json) {
         print_line(o);
     } else {
         printf("%d threads, %s\n", threads, json_string(o, "kernels"));
-        printf("  FMA peak         %8.1f GFLOP/s (%s)\n", number(o, "peak_gflops"), REAL_NAME);
-        printf("  matrix products  %8.1f GFLOP/s (64 x 128 x 128)\n", number(o, "gemm_gflops"));
-        printf("  memory           %8.1f GB/s\n", number(o, "memory_gb_per_s"));
+        printf("  FMA peak         %8.1f GFLOP/s (%s)\n", json_number(o, "peak_gflops"), REAL_NAME);
+        printf("  matrix products  %8.1f GFLOP/s (64 x 128 x 128)\n",
+               json_number(o, "gemm_gflops"));
+        printf("  memory           %8.1f GB/s\n", json_number(o, "memory_gb_per_s"));
     }
     cJSON_Delete(o);
 }
@@ -192,18 +188,19 @@ static cJSON *bench_child(char *const *argv, Err *err) {
 }
 
 static void print_approximation_row(const cJSON *r) {
-    printf("  %-12s %8.0f %8.2f %% %8.2f %%", json_string(r, "mechanism"), number(r, "tokens"),
-           100 * number(r, "flops_share"), 100 * number(r, "error"));
+    printf("  %-12s %8.0f %8.2f %% %8.2f %%", json_string(r, "mechanism"), json_number(r, "tokens"),
+           100 * json_number(r, "flops_share"), 100 * json_number(r, "error"));
     if (cJSON_IsNumber(json_at(r, "kept")))
-        printf(" %8.2f %%\n", 100 * number(r, "kept"));
+        printf(" %8.2f %%\n", 100 * json_number(r, "kept"));
     else
         printf(" %10s\n", "-");
 }
 
 static void print_row(const cJSON *r) {
     printf("  %-10s %8.0f %12.3f %12.0f %9.1f %8.1f %% %10.1f\n", json_string(r, "mechanism"),
-           number(r, "tokens"), number(r, "updates_per_s"), number(r, "tokens_per_s"),
-           number(r, "gflops"), 100 * number(r, "peak_share"), number(r, "peak_rss_mb"));
+           json_number(r, "tokens"), json_number(r, "updates_per_s"),
+           json_number(r, "tokens_per_s"), json_number(r, "gflops"),
+           100 * json_number(r, "peak_share"), json_number(r, "peak_rss_mb"));
 }
 
 /* The comma-separated words of a list, one at a time; NULL at the end. */
@@ -349,7 +346,7 @@ static bool bench_table(const Options *o, Err *err) {
 
 /* Without the sign of a zero. */
 static double percent(const cJSON *r, const char *key) {
-    const double x = 100 * number(r, key);
+    const double x = 100 * json_number(r, key);
     return x > -0.05 && x < 0 ? 0 : x;
 }
 
@@ -363,8 +360,8 @@ static void print_scaling_row(const cJSON *r) {
     if (json_at(r, "lost_waiting"))
         snprintf(waiting, sizeof waiting, "%.1f %%", percent(r, "lost_waiting"));
     printf("  %5.0f %7.0f %12.2f %8.2f %10.1f %% %14s %10.1f %% %8.1f %% %10.1f %%\n",
-           number(r, "ranks"), number(r, "threads"), number(r, "samples_per_s"),
-           number(r, "faster"), percent(r, "efficiency"), waiting, percent(r, "lost_serial"),
+           json_number(r, "ranks"), json_number(r, "threads"), json_number(r, "samples_per_s"),
+           json_number(r, "faster"), percent(r, "efficiency"), waiting, percent(r, "lost_serial"),
            percent(r, "lost_exchange"), percent(r, "lost_slower"));
 }
 
@@ -400,8 +397,9 @@ static void print_exchange(const cJSON *all) {
     crew_echo(1), crew_echo(8000000); /* the first finds nothing ready */
     printf("  a step moves %.2f MB; alone, %.2f MB take %.2f ms; 1 byte is at rank 1 and back in "
            "%.0f us, 8 MB in %.2f ms\n",
-           1e-6 * number(all, "moved_bytes"), 1e-6 * number(all, "exchange_bytes"),
-           1e3 * number(all, "exchange_seconds"), 1e6 * crew_echo(1), 1e3 * crew_echo(8000000));
+           1e-6 * json_number(all, "moved_bytes"), 1e-6 * json_number(all, "exchange_bytes"),
+           1e3 * json_number(all, "exchange_seconds"), 1e6 * crew_echo(1),
+           1e3 * crew_echo(8000000));
 }
 
 /* In this process, since mpirun has started it: others would be none of its ranks. */
@@ -447,8 +445,8 @@ static int help(int argc, char **argv) {
     Options o = {0};
     Err err = {0};
     if (!freopen("/dev/null", "w", stdout)) return EX_OSERR;
-    if (!parse(&o, argc, argv, &err)) return help_refuse(program.name, &err);
-    return help_main(program.name, o.threads);
+    if (!parse(&o, argc, argv, &err)) return helper_refuse(program.name, &err);
+    return helper_main(program.name, o.threads);
 }
 
 int main(int argc, char **argv) {
@@ -461,7 +459,7 @@ int main(int argc, char **argv) {
     const bool ok = parse(&o, argc, argv, &err) && ranks_open(lanes_processors(), &err) &&
                     bench(&o, &err) && err_check_stdout(&err);
     const int status = ok ? EXIT_SUCCESS : err_report(program.name, &err);
-    help_end();
+    helper_end();
     ranks_close();
     return status;
 }

@@ -14,7 +14,7 @@
 #include "model/crew.h"
 #include "train/config_schema.h"
 #include "train/fast.h"
-#include "train/help.h"
+#include "train/helper.h"
 #include "train/shipped.h"
 #include "train/stop.h"
 #include "train/train.h"
@@ -166,7 +166,6 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     const char *config = o->line.words[0];
     const int n = o->line.nwords - 1;
     Config c = {0};
-    stop_ignore_write_signals();
     if (o->request.dry_run && !o->request.json) log_to_stdout();
     ranks_warn(lanes_open(o->threads));
     if (!lanes_start(err)) return false;
@@ -190,12 +189,13 @@ static int help(int argc, char **argv) {
     Err err = {0};
     if (!freopen("/dev/null", "w", stdout)) return EX_OSERR;
     if (!option_parse(&o.line, &o, &program, argc, argv, &err) || !check_options(&o, &err))
-        return help_refuse(program.name, &err);
-    return help_main(program.name, o.threads);
+        return helper_refuse(program.name, &err);
+    return helper_main(program.name, o.threads);
 }
 
 int main(int argc, char **argv) {
     stop_on_save_signal();
+    stop_ignore_write_signals();
     crew_command(argc, argv);
     if (ranks_will_be() > 0) return help(argc, argv);
     Options o = {0};
@@ -211,7 +211,7 @@ int main(int argc, char **argv) {
         log_info("not tested, as --no-test has it; the same command without it tests");
     if (status == EX_TEMPFAIL && !o.request.fast) log_info("to go on: %s", command);
     if (ok && end == TRAIN_STOPPED && !o.request.fast) log_info("to go on: %s", rest);
-    help_end();
+    helper_end();
     ranks_close();
     mem_free(command);
     mem_free(rest);

@@ -307,6 +307,10 @@ const char *json_string(const cJSON *root, const char *path) {
     return cJSON_GetStringValue(json_at(root, path));
 }
 
+double json_number(const cJSON *root, const char *path) {
+    return cJSON_GetNumberValue(json_at(root, path));
+}
+
 cJSON *json_value(const char *text, int max_depth) {
     Err unused;
     cJSON *item = json_parse(text, strlen(text), JSON_MAX_BYTES, max_depth, "", &unused);

@@ -29,6 +29,9 @@ cJSON *json_at(const cJSON *root, const char *path);
 /* The string there; NULL: there is none. */
 const char *json_string(const cJSON *root, const char *path);
 
+/* The number there; NaN: there is none. */
+double json_number(const cJSON *root, const char *path);
+
 /* The value that a text stands for: JSON where it parses as JSON that is no deeper, else a string.
  * To be deleted. */
 cJSON *json_value(const char *text, int max_depth);

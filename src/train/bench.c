@@ -64,9 +64,8 @@ static void fill(Bench *b) {
     const Model *m = b->m;
     const RngKey key = rng_subkey_name(rng_key(1), "bench");
     const int L = m->conf.max_length, per = m->task.per_example;
-    const int count = b->c->train.batch * per * L;
-    for (int i = 0; i < count; i++)
-        b->ids[i] = (int)rng_below(key, (uint64_t)i, (uint32_t)m->task.vocab);
+    const size_t count = (size_t)b->c->train.batch * (size_t)(per * L);
+    for (size_t i = 0; i < count; i++) b->ids[i] = (int)rng_below(key, i, (uint32_t)m->task.vocab);
     for (int i = 0; i < b->c->train.batch; i++) {
         Sample *s = &b->samples[i];
         s->label = i % m->task.classes;
@@ -82,13 +81,13 @@ static bool open_bench(Bench *b, const Config *c, bool data, Err *err) {
     *b = (Bench){.c = c, .m = &c->model, .data = data};
     if (data && !loader_open(&b->loader, c, err)) return false;
     layout(b, &b->memory);
-    if (!arena_open(&b->memory, b->memory.used, err)) return false;
+    const size_t engine = engine_bytes(b->m, c->train.batch, c->train.lanes, true);
+    if (!mem_fits(b->memory.used + engine, err) || !arena_open(&b->memory, b->memory.used, err))
+        return false;
     layout(b, &b->memory);
     params_init(&b->m->params, b->w, (uint64_t)c->train.seed);
-    fill(b);
-    if (!mem_fits(engine_bytes(b->m, c->train.batch, c->train.lanes, true), err) ||
-        !engine_open(&b->engine, b->m, c->train.batch, c->train.lanes, true, err))
-        return false;
+    if (!data) fill(b);
+    if (!engine_open(&b->engine, b->m, c->train.batch, c->train.lanes, true, err)) return false;
     b->engine.smoothing = c->train.label_smoothing;
     return true;
 }
@@ -365,18 +364,15 @@ cJSON *bench_json(const BenchResult *r) {
 
 /* ---- of several threads or ranks ---- */
 
-static double number(const cJSON *o, const char *key) {
-    return cJSON_GetNumberValue(json_at(o, key));
-}
-
 static double step_seconds(const cJSON *r) {
-    return number(r, "batch") / number(r, "samples_per_s");
+    return json_number(r, "batch") / json_number(r, "samples_per_s");
 }
 
 /* The share of all threads' time in which they wait in lanes for others. */
 static double waiting_share(const cJSON *r) {
-    const double step = number(r, "step_seconds"), threads = number(r, "threads");
-    return 1 - number(r, "serial_seconds") / step - number(r, "busy_seconds") / (threads * step);
+    const double step = json_number(r, "step_seconds"), threads = json_number(r, "threads");
+    return 1 - json_number(r, "serial_seconds") / step -
+           json_number(r, "busy_seconds") / (threads * step);
 }
 
 /* Of all threads' time, what those of the first row, `alone`, would have taken for as many FLOPs is
@@ -384,14 +380,15 @@ static double waiting_share(const cJSON *r) {
  * they wait outside of lanes, where one works, ranks tell each other what they have, or their work
  * takes longer, since they share caches, memory and clocks. */
 void bench_losses(cJSON *r, const cJSON *alone) {
-    const double ranks = number(r, "ranks"), serial = number(alone, "serial_seconds"),
-                 n = ranks * number(r, "threads") / number(alone, "threads"),
-                 step = step_seconds(r), faster = number(r, "gflops") / number(alone, "gflops"),
+    const double ranks = json_number(r, "ranks"), serial = json_number(alone, "serial_seconds"),
+                 n = ranks * json_number(r, "threads") / json_number(alone, "threads"),
+                 step = step_seconds(r),
+                 faster = json_number(r, "gflops") / json_number(alone, "gflops"),
                  used = faster / n, outside = (n - 1) * serial / (n * step),
-                 exchange = number(r, "exchange_seconds") / step;
+                 exchange = json_number(r, "exchange_seconds") / step;
     const bool told = ranks < 2; /* of ranks nobody knows how long the others worked */
     const double waiting = r == alone || !told ? 0 : waiting_share(r);
-    cJSON_AddNumberToObject(r, "base_threads", number(alone, "threads"));
+    cJSON_AddNumberToObject(r, "base_threads", json_number(alone, "threads"));
     cJSON_AddNumberToObject(r, "faster", faster);
     cJSON_AddNumberToObject(r, "efficiency", used);
     if (told) cJSON_AddNumberToObject(r, "lost_waiting", waiting);

@@ -30,7 +30,7 @@ typedef struct BenchResult {
 
 /* Measures for about `seconds`. peak_gflops is the best seen before and after. `data`: batches of
  * the training split, in their order; the splits have to be there. With these, and on several
- * ranks, no parts. */
+ * ranks, no parts. EX_OSERR: too little memory; errors of loader_open. */
 bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *err);
 
 /* What so many threads can do at most, as an object, to be deleted: peak_gflops, gemm_gflops (of

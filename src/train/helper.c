@@ -1,4 +1,4 @@
-#include "train/help.h"
+#include "train/helper.h"
 
 #include <stdlib.h>
 
@@ -86,15 +86,15 @@ static void help_rank_0(void) {
     }
 }
 
-int help_refuse(const char *program, const Err *err) {
+int helper_refuse(const char *program, const Err *err) {
     return err->code == EX_USAGE ? err->code : err_report(program, err);
 }
 
-int help_main(const char *program, int threads) {
+int helper_main(const char *program, int threads) {
     Err err = {0};
     stop_ignore_signals();
     lanes_open(threads);
-    if (!ranks_open(lanes_processors(), &err)) return help_refuse(program, &err);
+    if (!ranks_open(lanes_processors(), &err)) return helper_refuse(program, &err);
     if (!lanes_start(&err)) return err_report(program, &err);
     gemm_open();
     help_rank_0();
@@ -102,6 +102,6 @@ int help_main(const char *program, int threads) {
     return EXIT_SUCCESS;
 }
 
-void help_end(void) {
+void helper_end(void) {
     if (ranks_count() > 1) crew_dismiss();
 }
