@@ -116,6 +116,7 @@ extern const AttnMech attn_cast, attn_full, attn_naive, attn_local, attn_cluster
     attn_i_clustered, attn_lsh, attn_smyrf, attn_performer, attn_linear, attn_linformer,
     attn_nystrom;
 
+#define ATTN_DEFAULT "cast"
 /* Ends with NULL. */
 extern const AttnMech *const attn_table[];
 const AttnMech *attn_find(const char *name);

@@ -36,7 +36,6 @@ static bool take_setting(void *request, const char *name, const char *text, Err 
 }
 
 enum { GENERATE = 1, IMPORT = 2, SHOW = 4, VERIFY = 8, OPTIONS_MAX = 63 };
-enum { SEED_GIVEN = 1 << 1 }; /* the bit of the second row */
 
 #define AT(field) offsetof(Options, field)
 static const Option fixed_options[] = {
@@ -44,7 +43,7 @@ static const Option fixed_options[] = {
      "where train.safetensors, val.safetensors and test.safetensors go",
      .verbs = GENERATE | IMPORT},
     {"seed", OPTION_SEED, AT(request.seed), "S", "of what is drawn [1]",
-     .verbs = GENERATE | IMPORT | SHOW}, /* SEED_GIVEN */
+     .verbs = GENERATE | IMPORT | SHOW},
     {"train", OPTION_INT, AT(request.train), "N",
      "examples to generate, likewise --val and --test [the task's own]", 1, INT_MAX,
      .verbs = GENERATE},
@@ -294,7 +293,7 @@ static const Command *parse(Options *o, int argc, char **argv, Err *err) {
     }
     if (c && o->nwords != c->words)
         err_set(err, EX_USAGE, "expected: cast_data %s" TRY_HELP, c->form);
-    else if (c && c->verb == SHOW && line.given & SEED_GIVEN && !o->example.augment)
+    else if (c && c->verb == SHOW && option_given(&line, list, "seed") && !o->example.augment)
         err_set(err, EX_USAGE, "show: --seed is of --augment" TRY_HELP);
     else
         return c;

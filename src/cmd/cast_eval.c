@@ -19,12 +19,10 @@ typedef struct Options {
     int threads, limit;
 } Options;
 
-enum { SPLIT_GIVEN = 1 }; /* the bit of the first row */
-
 #define AT(field) offsetof(Options, field)
 static const Option options[] = {
     {"split", OPTION_WORD, AT(request.split), "SPLIT", "train, val or test [test]",
-     .words = split_names}, /* SPLIT_GIVEN */
+     .words = split_names},
     {"last", OPTION_FLAG, AT(request.last), NULL, "of a RUN: last.safetensors [best.safetensors]"},
     {"average", OPTION_FLAG, AT(request.average), NULL,
      "of a RUN: the mean of the weights that train.keep kept"},
@@ -55,8 +53,10 @@ static const Program program = {
     "usage: cast_eval RUN|CHECKPOINT [key=value ...] [--split SPLIT] [--last | --average]\n"
     "                 [--limit N] [--predict FILE] [--json] [--threads N]\n"
     "       cast_eval RUN|CHECKPOINT [key=value ...] --input FILE|DIR|- [--lines]\n"
-    "                 [--predict FILE] [--json]\n"
-    "       cast_eval RUN|CHECKPOINT [key=value ...] --approximation [--limit N]\n\n"
+    "                 [--split SPLIT] [--last | --average] [--predict FILE] [--json] [--threads "
+    "N]\n"
+    "       cast_eval RUN|CHECKPOINT [key=value ...] --approximation [--split SPLIT]\n"
+    "                 [--last | --average] [--limit N] [--json] [--threads N]\n\n"
     "Accuracy and loss of a trained model on a split of its data, as cast_train measures them; "
     "what is taken for what; accuracy by length. With --input, what it takes examples of one's own "
     "for. RUN is a run's directory, CHECKPOINT one of the "
@@ -76,7 +76,8 @@ static bool check_options(Options *o, Err *err) {
         return err_set(err, EX_USAGE, "--last and --average exclude each other");
     if (o->request.input && (o->approximation || o->limit))
         return err_set(err, EX_USAGE, "--input takes no --approximation or --limit");
-    o->request.input_split = o->request.line.given & SPLIT_GIVEN ? o->request.split : -1;
+    const bool said = option_given(&o->request.line, options, "split");
+    o->request.input_split = said ? o->request.split : -1;
     if (o->request.lines && !o->request.input)
         return err_set(err, EX_USAGE, "--lines is of --input");
     return !o->approximation || !o->predict ||
@@ -155,7 +156,6 @@ static bool show_approximation(const Options *o, const Trained *t, Err *err) {
 
 static bool eval(Options *o, Err *err) {
     Trained t;
-    stop_ignore_write_signals();
     const int threads = lanes_open(o->threads);
     if (!lanes_start(err)) return false;
     gemm_open();
@@ -172,6 +172,7 @@ static bool eval(Options *o, Err *err) {
 int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST};
     Err err = {0};
+    stop_ignore_write_signals();
     const bool ok = option_parse(&o.request.line, &o, &program, argc, argv, &err) &&
                     check_options(&o, &err) && eval(&o, &err) && err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);

@@ -40,13 +40,13 @@ static bool run(Options *o, Err *err) {
     if (!o->request.out)
         return err_set(err, EX_USAGE, "--out NAME is needed; 'cast_export --help' says more");
     o->request.place = o->line.words[0];
-    stop_ignore_write_signals();
     return export_model(&o->request, err);
 }
 
 int main(int argc, char **argv) {
     Options o = {0};
     Err err = {0};
+    stop_ignore_write_signals();
     const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) && run(&o, &err) &&
                     err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);

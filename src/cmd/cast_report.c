@@ -235,6 +235,18 @@ static bool write_table(const Options *o, Table *t, Err *err) {
 
 static PlotSize plot_size(const Options *o) { return (PlotSize){o->width, o->height}; }
 
+/* Both free what they write. */
+static bool give_table(const Options *o, Table *t, Err *err) {
+    const bool ok = write_table(o, t, err);
+    table_free(t);
+    return ok;
+}
+static bool give_plot(const Options *o, Plot *p, Err *err) {
+    const bool ok = plot_write(p, o->plot, o->keep, err);
+    plot_free(p);
+    return ok;
+}
+
 static bool plot_runs(const Options *o, const Groups *g, Err *err) {
     const CurveBand band = (CurveBand)or_first(o->band);
     const What what = (What)or_first(o->what);
@@ -243,10 +255,7 @@ static bool plot_runs(const Options *o, const Groups *g, Err *err) {
                                           : curve_plot(&p, plot_size(o), g,
                                                        what == WHAT_LOSS ? RUN_LOSS : RUN_ACCURACY,
                                                        (CurveAxis)or_first(o->axis), band, err);
-    if (!ok) return false;
-    const bool drawn = plot_write(&p, o->plot, o->keep, err);
-    plot_free(&p);
-    return drawn;
+    return ok && give_plot(o, &p, err);
 }
 
 static bool write_page(const Options *o, const Groups *g, const Table *results, const Table *beside,
@@ -283,18 +292,6 @@ static bool report_runs(const Options *o, Err *err) {
     const bool ok = report(o, &g, err);
     groups_free(&g);
     runs_free(&set);
-    return ok;
-}
-
-/* Both free what they write. */
-static bool give_table(const Options *o, Table *t, Err *err) {
-    const bool ok = write_table(o, t, err);
-    table_free(t);
-    return ok;
-}
-static bool give_plot(const Options *o, Plot *p, Err *err) {
-    const bool ok = plot_write(p, o->plot, o->keep, err);
-    plot_free(p);
     return ok;
 }
 

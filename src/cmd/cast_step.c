@@ -61,15 +61,14 @@ static const Program program = {
     "One forward and backward pass of CONFIG's model (no dropout), or n updates on the same "
     "batch.\n",
     options,
+    .needs = "CONFIG",
 };
 
 static bool parse(Options *o, int argc, char **argv, Err *err) {
     if (!option_parse(&o->line, o, &program, argc, argv, err)) return false;
-    if (o->line.nwords == 0)
-        return err_set(err, EX_USAGE, "no CONFIG given; 'cast_step --help' says more");
     if (!o->init && (!o->weights || !o->batch))
         return err_set(err, EX_USAGE,
-                       "--weights and --batch are needed, or --init; see cast_step --help");
+                       "--weights and --batch are needed, or --init; 'cast_step --help' says more");
     if (o->init && (o->weights || o->batch || o->out || o->steps > 0))
         return err_set(err, EX_USAGE,
                        "--init makes first weights alone: no --weights, --batch, --out or --steps");

@@ -80,12 +80,12 @@ int main(int argc, char **argv) {
     int failed = 0;
     char *command = option_command(argc, argv);
     stop_on_save_signal();
+    stop_ignore_write_signals();
     r.command = command;
     r.rank = ranks_will_be();
     r.ranks = ranks_started();
     bool ok = parse(&r, argc, argv, &err);
     if (ok) {
-        stop_ignore_write_signals();
         if (r.dry_run) log_to_stdout();
         ok = sweep_run(&r, &failed, &err) && (!r.dry_run || err_check_stdout(&err));
     }

@@ -120,7 +120,6 @@ static bool show_example(const Options *o, Trained *t, Err *err) {
 static bool viz(Options *o, Err *err) {
     Trained t;
     const int threads = lanes_open(o->threads);
-    stop_ignore_write_signals();
     if (!lanes_start(err)) return false;
     gemm_open();
     /* Traces take memory: as many examples at a time as are computed at a time. */
@@ -134,6 +133,7 @@ static bool viz(Options *o, Err *err) {
 int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST, .index = -1, .layer = -1, .head = -1};
     Err err = {0};
+    stop_ignore_write_signals();
     const bool ok = option_parse(&o.request.line, &o, &program, argc, argv, &err) &&
                     check_options(&o, &err) && viz(&o, &err) && err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);

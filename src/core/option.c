@@ -82,6 +82,13 @@ static bool take(void *out, const Option *o, const char *text, Err *err) {
     return false;
 }
 
+bool option_given(const CommandLine *line, const Option *rows, const char *name) {
+    int i = 0;
+    while (rows[i].name && strcmp(rows[i].name, name) != 0) i++;
+    REQUIRE(rows[i].name, "no option '%s'", name);
+    return line->given >> i & 1;
+}
+
 /* ---- --help ---- */
 
 /* Prints the lines of `text`, the first from column `at` on, broken at spaces before COLUMNS; what

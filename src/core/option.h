@@ -21,6 +21,9 @@ typedef struct CommandLine {
  * sees to their stack (core/stack.h: EX_OSERR). */
 bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char **argv, Err *err);
 
+/* Whether one of its rows was given. */
+bool option_given(const CommandLine *line, const Option *rows, const char *name);
+
 /* The values of --option: a whole number from least to most, a seed, a positive number. */
 bool option_int(const char *option, const char *text, int least, int most, int *out, Err *err);
 bool option_seed(const char *option, const char *text, uint64_t *out, Err *err);

@@ -45,7 +45,8 @@ typedef struct TypeConf {
     char type[KEY_TEXT_MAX];
 } TypeConf;
 static const ConfigKey type_keys[] = {
-    {"type", KEY_TEXT, offsetof(TypeConf, type), "\"cast\"", 0, 0, NULL, "attention mechanism"},
+    {"type", KEY_TEXT, offsetof(TypeConf, type), "\"" ATTN_DEFAULT "\"", 0, 0, NULL,
+     "attention mechanism"},
     {0},
 };
 

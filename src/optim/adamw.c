@@ -143,9 +143,9 @@ static Job job_of(const Adamw *o, const AdamwConf *conf, real *w, const real *gr
     return (Job){o, conf, w, grads, lr, factor, bias1, bias2};
 }
 
-const Param *adamw_overflow(const Adamw *o, const AdamwConf *conf, real *w, const real *grads,
+const Param *adamw_overflow(const Adamw *o, const AdamwConf *conf, const real *w, const real *grads,
                             double lr, double factor, int64_t step) {
-    Job job = job_of(o, conf, w, grads, lr, factor, step);
+    Job job = job_of(o, conf, (real *)(uintptr_t)w, grads, lr, factor, step);
     const Params *p = o->params;
     int first = p->count;
     lanes_run(params_chunks(p), check_chunk, &job);

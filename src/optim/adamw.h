@@ -32,7 +32,7 @@ void adamw_update(const Adamw *o, const AdamwConf *conf, real *w, const real *gr
 
 /* The first parameter of which that update would leave values or moments that are not finite; NULL:
  * none. Nothing is changed. Finite gradients have squares that are not. */
-const Param *adamw_overflow(const Adamw *o, const AdamwConf *conf, real *w, const real *grads,
+const Param *adamw_overflow(const Adamw *o, const AdamwConf *conf, const real *w, const real *grads,
                             double lr, double factor, int64_t step);
 
 #endif

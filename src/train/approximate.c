@@ -3,8 +3,6 @@
 #include <math.h>
 
 #include "core/log.h"
-#include "train/evaluate.h"
-#include "train/stop.h"
 
 /* ---- documents, a block of one at a time on any thread ---- */
 
@@ -93,10 +91,7 @@ static void collect(void *ctx, const Batch *b) {
 static bool run_split(Collector *k, Trained *t, int limit, Err *err) {
     Score score;
     const Watch watch = {.batch = collect, .ctx = k, .traces = k->traces.trace, .most = limit};
-    stop_on_signals();
-    const bool done = evaluate(&score, &t->engine, &t->loader, t->split, "comparing", &watch, err);
-    log_progress_end();
-    return done || err_set(err, err->code, "%s: %s", t->from.path, err->text);
+    return trained_evaluate(&score, t, "comparing", &watch, err);
 }
 
 bool approximate(Approximation *a, Trained *t, const Trained *other, int limit, Err *err) {
@@ -186,7 +181,9 @@ Nearness approximation_block(const Approximation *a, int layer) {
     return sum_of(a->near + layer * a->heads, a->heads);
 }
 
-Nearness approximation_all(const Approximation *a) { return sum_of(a->near, a->depth * a->heads); }
+static Nearness approximation_all(const Approximation *a) {
+    return sum_of(a->near, a->depth * a->heads);
+}
 
 static void print_row(FILE *f, const char *name, const Nearness *x) {
     fprintf(f, "%9s %8.2f %%", name, 100 * nearness_error(x));

@@ -28,9 +28,8 @@ bool approximate_random(Approximation *a, const Config *c, int documents, Err *e
 
 void approximation_free(Approximation *a);
 
-/* The sum over the heads of a block; of all of them. */
+/* The sum over the heads of a block. */
 Nearness approximation_block(const Approximation *a, int layer);
-Nearness approximation_all(const Approximation *a);
 
 /* For people; and for programs, into an object: documents, tokens (a document's mean), flops_share,
  * error, kept, and `heads` with layer, head, error and kept of each. */

@@ -6,9 +6,7 @@
 
 #include "core/log.h"
 #include "io/json_print.h"
-#include "train/evaluate.h"
 #include "train/predict.h"
-#include "train/stop.h"
 
 enum { CLASSES_SHOWN = 12, MISTAKES_SHOWN = 10 };
 
@@ -99,14 +97,8 @@ static void bin_lengths(Assessment *a, Item *items) {
 
 static bool run(Collector *c, Trained *t, Err *err) {
     const Watch watch = {.batch = collect, .ctx = c, .most = c->a->count};
-    stop_on_signals();
-    const bool done =
-        evaluate(&c->a->score, &t->engine, &t->loader, t->split, "evaluating", &watch, err);
-    log_progress_end();
-    if (done) return !c->csv.f || atomic_commit(&c->csv, err);
-    if (err->code == EX_TEMPFAIL)
-        return err_set(err, EX_TEMPFAIL, "%s, nothing is written", err->text);
-    return err_set(err, err->code, "%s: %s", t->from.path, err->text);
+    return trained_evaluate(&c->a->score, t, "evaluating", &watch, err) &&
+           (!c->csv.f || atomic_commit(&c->csv, err));
 }
 
 bool assess(Assessment *a, Trained *t, const char *predict, int limit, Err *err) {

@@ -254,7 +254,7 @@ static bool check_minutes(const Config *c, Err *err) {
 
 static const char *mechanism_of(const cJSON *root) {
     const char *type = json_string(root, "model.attention.type");
-    return type ? type : "cast";
+    return type ? type : ATTN_DEFAULT;
 }
 
 void config_drop_mechanism(cJSON *attention) {

@@ -65,6 +65,7 @@ void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char
 /* Whether runs that differ in this key alone are runs of one experiment: "train.seed". */
 bool config_key_is_incidental(const char *key);
 
+/* All keys, for people. */
 void config_help(FILE *f);
 
 /* The tables of keys that it is read by: outside of sections, of "train", and of "data" as the task

@@ -1,7 +1,5 @@
 #include "train/config_schema.h"
 
-#include <string.h>
-
 #include "attention/attention.h"
 #include "data/task.h"
 #include "io/json_print.h"
@@ -39,7 +37,7 @@ static cJSON *type_property(void) {
     for (int i = 0; attn_table[i]; i++)
         cJSON_AddItemToArray(list, cJSON_CreateString(attn_table[i]->name));
     cJSON_AddStringToObject(o, "description", "attention mechanism");
-    cJSON_AddStringToObject(o, "default", attn_table[0]->name);
+    cJSON_AddStringToObject(o, "default", ATTN_DEFAULT);
     return o;
 }
 
@@ -69,7 +67,7 @@ static cJSON *attention(void) {
 }
 
 static cJSON *default_attention(void) {
-    cJSON *cast = if_then(without("type"), mechanism(attn_table[0]));
+    cJSON *cast = if_then(without("type"), mechanism(attn_find(ATTN_DEFAULT)));
     return if_then(without("base"), of_property("model", of_property("attention", cast)));
 }
 

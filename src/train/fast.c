@@ -1,12 +1,11 @@
 #include "train/fast.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "core/log.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "io/lock.h"
+#include "train/rundir.h"
 
 enum { BATCH = 8, TRAIN = 64, OTHERS = 16, OVERRIDES = 16 };
 
@@ -120,30 +119,20 @@ bool fast_is_run(const char *dir) {
     return fast;
 }
 
-static bool clear(const char *path, Err *err) {
-    return remove(path) == 0 || errno == ENOENT ||
-           err_set(err, EX_CANTCREAT, "%s: cannot be removed: %s", path, strerror(errno));
-}
-
 bool fast_clear(const char *dir, Err *err) {
-    static const char *const files[] = {"last.safetensors", "best.safetensors",
-                                        "rollback.safetensors", "metrics.jsonl"};
-    char path[FILE_PATH_MAX];
-    FileList kept = {0};
+    RunDir r;
+    char env[FILE_PATH_MAX];
     DirLock lock = LOCK_NONE;
-    if (!task_join(path, dir, "env.json")) return true;
+    if (!task_join(env, dir, "env.json")) return true;
     if (!fast_is_run(dir))
         return err_set(err, EX_CANTCREAT,
                        "%s: the run there is no smoke run, and stays as it is: --fast takes a "
                        "directory of its own, another --out",
                        dir);
-    if (!lock_take(&lock, dir, 0, err)) return false;
-    bool ok = true;
-    for (size_t i = 0; ok && i < sizeof files / sizeof *files; i++)
-        ok = !task_join(path, dir, files[i]) || clear(path, err);
-    ok = ok && file_list(&kept, dir, "at-", ".safetensors", err);
-    for (int i = 0; ok && i < kept.n; i++) ok = clear(kept.name[i], err);
-    file_list_free(&kept);
+    if (!rundir_name(&r, dir, err) || !lock_take(&lock, dir, 0, err)) return false;
+    const char *const files[] = {r.last, r.best, r.rollback, r.metrics};
+    bool ok = kept_prune(dir, 0, INT64_MAX, err);
+    for (size_t i = 0; ok && i < sizeof files / sizeof *files; i++) ok = file_remove(files[i], err);
     lock_release(&lock);
     return ok;
 }

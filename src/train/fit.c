@@ -14,11 +14,16 @@ static bool other_mechanism(const Config *now, const Source *from) {
     return strcmp(trained_type(from), now->model.mech->name) != 0;
 }
 
+/* What it was trained under, with the keys of today: one of an older version lacks some. */
+static cJSON *as_now(const Source *from) {
+    cJSON *theirs = cJSON_Duplicate(from->run.config, true);
+    if (theirs) config_complete(theirs);
+    return theirs;
+}
+
 void fit_changes(const Config *now, const Source *from, char *list, size_t size) {
     const cJSON *is = json_at(now->resolved, "model");
-    cJSON *theirs = cJSON_Duplicate(from->run.config, true);
-    if (theirs) config_complete(theirs); /* one of an older version lacks keys */
-    cJSON *was = json_at(theirs, "model");
+    cJSON *theirs = as_now(from), *was = json_at(theirs, "model");
     if (other_mechanism(now, from)) config_drop_mechanism(json_at(was, "attention"));
     list[0] = '\0';
     if (was && is) config_differences(was, is, "model", list, size);
@@ -27,9 +32,11 @@ void fit_changes(const Config *now, const Source *from, char *list, size_t size)
 
 /* Whether the attention is another one: of another mechanism, or with another key. */
 static bool swaps(const Config *now, const Source *from) {
-    char list[512];
-    fit_changes(now, from, list, sizeof list);
-    return strstr(list, "model.attention.") != NULL;
+    cJSON *theirs = as_now(from);
+    const bool same = cJSON_Compare(json_at(now->resolved, "model.attention"),
+                                    json_at(theirs, "model.attention"), true);
+    cJSON_Delete(theirs);
+    return !same;
 }
 
 /* The name that a tensor of attention has in its block, without "attn."; NULL: it is none of a
@@ -85,9 +92,9 @@ static bool is_missing(const Config *now, const Source *from, const Param *p, Er
 }
 
 static bool check_param(const Config *now, const Source *from, const StFile *f, const Param *p,
-                        Err *err) {
+                        bool swapped, Err *err) {
     const StTensor *x = st_find(f, p->name);
-    if (params_lacks(p, f) && swaps(now, from)) return true;
+    if (params_lacks(p, f) && swapped) return true;
     if (!x) return is_missing(now, from, p, err);
     const Dtype dtype = x->dtype == DT_F64 ? DT_F64 : DT_F32;
     if (st_want(f, p->name, dtype, p->ndim, p->shape, err)) return true;
@@ -129,7 +136,6 @@ static bool open_was(Config *was, const Config *now, const Source *from, Err *er
 /* What the mechanism of the weights trained of its own is there still, or can be left behind. */
 static bool check_left(const Config *now, const Source *from, Err *err) {
     Config was;
-    if (!swaps(now, from)) return true;
     if (!open_was(&was, now, from, err)) return false;
     const Param *lost = NULL;
     for (int i = 0; i < was.model.params.count; i++) {
@@ -150,7 +156,8 @@ static bool check_left(const Config *now, const Source *from, Err *err) {
 
 /* Tensors that are no parameters: a mechanism's own are left behind, others are of another model.
  */
-static bool check_rest(const Config *now, const Source *from, const StFile *f, Err *err) {
+static bool check_rest(const Config *now, const Source *from, const StFile *f, bool swapped,
+                       Err *err) {
     const Model *m = &now->model;
     char what[512];
     for (int i = 0; i < f->ntensors; i++) {
@@ -160,14 +167,15 @@ static bool check_rest(const Config *now, const Source *from, const StFile *f, E
         snprintf(what, sizeof what, "tensor '%.300s' has no place in this model", name);
         return does_not_fit(now, from, what, err);
     }
-    return check_left(now, from, err);
+    return !swapped || check_left(now, from, err);
 }
 
 bool fit_check(const Config *now, const Source *from, const StFile *f, Err *err) {
+    const bool swapped = swaps(now, from);
     if (!check_projections(now, from, err)) return false;
     for (int i = 0; i < now->model.params.count; i++)
-        if (!check_param(now, from, f, &now->model.params.list[i], err)) return false;
-    return check_rest(now, from, f, err);
+        if (!check_param(now, from, f, &now->model.params.list[i], swapped, err)) return false;
+    return check_rest(now, from, f, swapped, err);
 }
 
 /* ---- what was swapped ---- */

@@ -49,8 +49,8 @@ typedef struct Loader {
  * update and to hold out (EX_CONFIG). Of those that validate and test, train.eval_limit examples.
  */
 bool loader_open(Loader *f, const Config *c, Err *err);
-/* One split alone, all of it, and what a view of it needs: for programs that do not train. The
- * others have no examples. */
+/* One split alone, all of it, and what a view of it needs: for programs that do not train. Others
+ * must not be read. */
 bool loader_open_split(Loader *f, const Config *c, int split, Err *err);
 /* The same of a set that is open, which is closed with the loader, or on error (EX_DATAERR). */
 bool loader_open_set(Loader *f, const Config *c, int split, Dataset *set, Err *err);

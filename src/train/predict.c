@@ -5,8 +5,6 @@
 #include "core/log.h"
 #include "io/json_print.h"
 #include "io/text.h"
-#include "train/evaluate.h"
-#include "train/stop.h"
 
 /* ---- one example ---- */
 
@@ -88,9 +86,7 @@ bool predict(Predictions *p, Trained *t, const char *csv, Err *err) {
     Collector c = {p, 0};
     const Watch watch = {.batch = collect, .ctx = &c};
     const double start = clock_seconds();
-    stop_on_signals();
-    bool ok = evaluate(&unused, &t->engine, &t->loader, t->split, "predicting", &watch, err);
-    log_progress_end();
+    bool ok = trained_evaluate(&unused, t, "predicting", &watch, err);
     p->seconds = clock_seconds() - start;
     if (ok && csv) ok = write_csv(&a, p, t, err);
     atomic_abandon(&a);
@@ -144,6 +140,6 @@ void predictions_print_json(FILE *f, const Predictions *p, const Trained *t) {
     cJSON_AddNumberToObject(o, "samples_per_s", p->n / p->seconds);
     cJSON *list = cJSON_AddArrayToObject(o, "predictions");
     for (int i = 0; i < p->n; i++) cJSON_AddItemToArray(list, prediction(p, t, i));
-    json_print(f, o);
+    json_print_line(f, o);
     cJSON_Delete(o);
 }

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attention/attention.h"
 #include "core/mem.h"
 #include "io/json.h"
-#include "io/meant.h"
 
 /* Configs beside the program: in a source tree, of a build in it, installed. */
 static const char *const places[] = {"configs", "../../configs", "../share/cast/configs"};
@@ -54,7 +54,7 @@ static void merge_item(cJSON *base, const cJSON *own) {
     cJSON *was = cJSON_GetObjectItemCaseSensitive(base, own->string);
     const char *type = json_string(own, "type"), *other = json_string(was, "type");
     const bool another = !strcmp(own->string, "attention") && was && type &&
-                         strcmp(type, other ? other : "cast") != 0;
+                         strcmp(type, other ? other : ATTN_DEFAULT) != 0;
     if (was && cJSON_IsObject(was) && cJSON_IsObject(own) && !another) {
         merge(was, own);
         return;

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "core/err.h"
 #include "core/log.h"
 #include "core/mem.h"
 

@@ -2,14 +2,15 @@
 
 #include <string.h>
 
+#include "core/log.h"
 #include "data/picture.h"
 #include "data/verify.h"
 #include "io/json.h"
 #include "io/json_print.h"
 #include "io/text.h"
 #include "train/fit.h"
-#include "train/kept.h"
-#include "train/state.h"
+#include "train/identity.h"
+#include "train/stop.h"
 
 /* ---- opening ---- */
 
@@ -173,6 +174,14 @@ bool trained_as_it_was(const Trained *t) {
         if (was && now) config_differences(was, now, sections[i], list, sizeof list);
     }
     return !list[0];
+}
+
+bool trained_evaluate(Score *score, Trained *t, const char *what, const Watch *watch, Err *err) {
+    stop_on_signals();
+    const bool done = evaluate(score, &t->engine, &t->loader, t->split, what, watch, err);
+    log_progress_end();
+    if (done || err->code == EX_TEMPFAIL) return done;
+    return err_set(err, err->code, "%s: %s", t->from.path, err->text);
 }
 
 const char *trained_class(const Trained *t, int k, char *buf, size_t size) {

@@ -8,6 +8,7 @@
 
 #include "core/option.h"
 #include "data/input.h"
+#include "train/evaluate.h"
 #include "train/fit.h"
 #include "train/loader.h"
 #include "train/source.h"
@@ -47,6 +48,9 @@ bool trained_as_it_was(const Trained *t);
 
 /* Whether it was trained to guess masked tokens, and knows no classes. */
 bool trained_guesses(const Trained *t);
+
+/* evaluate (train/evaluate.h) of its split, which signals stop; errors of the weights name them. */
+bool trained_evaluate(Score *score, Trained *t, const char *what, const Watch *watch, Err *err);
 
 /* A class as people read it, into buf: "1 positive", or its number alone. */
 const char *trained_class(const Trained *t, int k, char *buf, size_t size);

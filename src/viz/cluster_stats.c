@@ -6,8 +6,6 @@
 #include "core/log.h"
 #include "io/json_print.h"
 #include "train/approximate.h"
-#include "train/evaluate.h"
-#include "train/stop.h"
 #include "viz/viz.h"
 
 /* ---- sums over documents ---- */
@@ -184,12 +182,7 @@ LayerStats cluster_sums_means(const ClusterSums *s) {
 static bool run(Collector *c, Trained *t, int limit, Err *err) {
     const Watch watch = {.batch = collect, .ctx = c, .traces = c->traces.trace, .most = limit};
     Score score;
-    stop_on_signals();
-    const bool done =
-        evaluate(&score, &t->engine, &t->loader, t->split, "looking at clusters", &watch, err);
-    log_progress_end();
-    if (done || err->code == EX_TEMPFAIL) return done;
-    return err_set(err, err->code, "%s: %s", t->from.path, err->text);
+    return trained_evaluate(&score, t, "looking at clusters", &watch, err);
 }
 
 /* Of the weights: what is known without any example. */

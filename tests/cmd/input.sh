@@ -107,7 +107,8 @@ predict pathfinder "$tmp/data/pathfinder" --split train --predict "$tmp/train.cs
 predict pathfinder "$tmp/one.png" --predict "$tmp/one.csv" >"$tmp/log" 2>&1
 check "a picture of the set is its example" test "$(grep '^2,' "$tmp/train.csv" | cut -d, -f3-5)" = "$(grep '^0,' "$tmp/one.csv" | cut -d, -f3-5)"
 expect 0 '^ +[0-9.]+ % +[01] .* one.png$' "a picture" bash -c "cd '$tmp' && '$bin/cast_eval' pathfinder --input one.png"
-expect 0 '"class": "' "as JSON" predict pathfinder "$tmp/one.png" --json
+expect 0 '"class":"' "as JSON" predict pathfinder "$tmp/one.png" --json
+check "on one line" bash -c "tail -1 '$tmp/out' | grep -q '^{.*}\$'"
 if python3 -c 'import struct, zlib' 2>/dev/null; then
     # The same values as grey of 8 bits, of 16, in colour, and with a gamma: all are one picture.
     python3 - "$tmp/same" "$tmp/levels" <<'END'
