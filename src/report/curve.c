@@ -14,13 +14,14 @@ void curve_free(Curve *c) {
 
 /* A run's lines of training: where they are on the axis, and their values. */
 typedef struct Track {
-    double *x, *y;
+    double *x, *y, *step;
     int n;
 } Track;
 
 static void track_free(Track *t) {
     mem_free(t->x);
     mem_free(t->y);
+    mem_free(t->step);
 }
 
 static double scaled(double value, int key) { return key == RUN_ACCURACY ? 100 * value : value; }
@@ -36,7 +37,8 @@ static double tokens_since(const Run *r, int i) {
 
 static Track track_of(const Run *r, int key, CurveAxis axis) {
     const int n = r->train.n;
-    Track t = {mem_alloc((size_t)n + 1, sizeof *t.x), mem_alloc((size_t)n + 1, sizeof *t.y), 0};
+    Track t = {mem_alloc((size_t)n + 1, sizeof *t.x), mem_alloc((size_t)n + 1, sizeof *t.y),
+               mem_alloc((size_t)n + 1, sizeof *t.step), 0};
     double tokens = 0;
     for (int i = 0; i < n; i++) {
         const RunLine *l = &r->train.line[i];
@@ -46,6 +48,7 @@ static Track track_of(const Run *r, int key, CurveAxis axis) {
                    : axis == CURVE_TIME ? l->value[RUN_SECONDS] / 3600
                                         : tokens;
         t.y[t.n] = scaled(l->value[key], key);
+        t.step[t.n] = (double)l->step;
         if (isfinite(t.x[t.n]) && isfinite(t.y[t.n])) t.n++;
     }
     return t;
@@ -129,16 +132,15 @@ void curve_train(Curve *c, const Group *g, int key, CurveAxis axis, CurveBand ba
 }
 
 /* Where on the axis a run was at a step, by its lines of training on either side. */
-static double place_of_step(const Track *on_axis, const Track *steps, int64_t step,
-                            CurveAxis axis) {
+static double place_of_step(const Track *t, int64_t step, CurveAxis axis) {
     int from = 0;
     if (axis == CURVE_STEPS) return (double)step;
-    if (on_axis->n == 0) return NAN;
-    double s = (double)step;
-    if (s < steps->x[0]) return on_axis->x[0] * s / steps->x[0];
-    if (s > steps->x[steps->n - 1]) return on_axis->x[on_axis->n - 1];
-    const Track both = {steps->x, on_axis->x, on_axis->n};
-    return read_at(&both, s, &from);
+    if (t->n == 0) return NAN;
+    const double s = (double)step;
+    if (s < t->step[0]) return t->x[0] * s / t->step[0];
+    if (s > t->step[t->n - 1]) return t->x[t->n - 1];
+    const Track places = {.x = t->step, .y = t->x, .n = t->n};
+    return read_at(&places, s, &from);
 }
 
 typedef struct Validated {
@@ -152,14 +154,12 @@ static int by_step(const void *a, const void *b) {
 }
 
 static int add_validations(Validated *all, const Run *r, int key, CurveAxis axis) {
-    Track on_axis = track_of(r, key, axis), steps = track_of(r, key, CURVE_STEPS);
+    Track t = track_of(r, key, axis);
     for (int i = 0; i < r->val.n; i++) {
         const RunLine *l = &r->val.line[i];
-        all[i] = (Validated){l->step, place_of_step(&on_axis, &steps, l->step, axis),
-                             scaled(l->value[key], key)};
+        all[i] = (Validated){l->step, place_of_step(&t, l->step, axis), scaled(l->value[key], key)};
     }
-    track_free(&on_axis);
-    track_free(&steps);
+    track_free(&t);
     return r->val.n;
 }
 

@@ -310,17 +310,20 @@ const char *group_key_title(const Groups *g, const char *key) {
     return short_title(key);
 }
 
+/* How many of the first n bytes of b the two begin with. */
+static size_t same_bytes(const char *a, const char *b, size_t n) {
+    size_t same = 0;
+    while (same < n && a[same] == b[same]) same++;
+    return same;
+}
+
 /* A run's directory without what all have in common, down to a '/'; of one alone its last part. */
 static char *run_label(const Groups *g, const Run *r) {
     const char *first = g->group[0].run[0]->dir, *slash = strrchr(r->dir, '/');
     size_t n = strlen(first);
     if (g->n == 1) return mem_strdup(slash && slash[1] ? slash + 1 : r->dir);
-    for (int i = 1; i < g->n; i++) {
-        const char *dir = g->group[i].run[0]->dir;
-        size_t same_bytes = 0;
-        while (same_bytes < n && dir[same_bytes] == first[same_bytes]) same_bytes++;
-        n = same_bytes;
-    }
+    for (int i = 0; i < g->n; i++)
+        for (int j = 0; j < g->group[i].n; j++) n = same_bytes(g->group[i].run[j]->dir, first, n);
     while (n > 0 && first[n - 1] != '/') n--;
     return mem_strdup(r->dir + n);
 }
@@ -368,9 +371,7 @@ static size_t common_part(const Groups *g, const Group *group, const char *label
     size_t n = strlen(label);
     for (int i = 1; i < group->n; i++) {
         char *other = run_label(g, group->run[i]);
-        size_t same_bytes = 0;
-        while (same_bytes < n && other[same_bytes] == label[same_bytes]) same_bytes++;
-        n = same_bytes;
+        n = same_bytes(other, label, n);
         mem_free(other);
     }
     if (label[n])
@@ -440,13 +441,14 @@ static double made(const Run *r, int key) {
 /* What of a run each Spread is made of. */
 enum { BEST, LAST, VALIDATION, SO_FAR, BITS, SAMPLES, MEMORY, EPOCHS, HOURS, FIGURES };
 
-static double figure(const Run *r, int which) {
+/* `done_alone`: where any run of the group is done, others do not count among its bits. */
+static double figure(const Run *r, int which, bool done_alone) {
     switch (which) {
     case BEST: return test_accuracy(r, RUN_BEST);
     case LAST: return test_accuracy(r, RUN_LAST);
     case VALIDATION: return run_done(r) ? accuracy(run_best(r)) : NAN;
     case SO_FAR: return run_done(r) ? NAN : accuracy(run_best(r));
-    case BITS: return bits(r);
+    case BITS: return done_alone && !run_done(r) ? NAN : bits(r);
     case SAMPLES: return run_samples_per_s(r);
     case MEMORY: return last_memory(r);
     case EPOCHS: return made(r, RUN_EPOCH);
@@ -476,16 +478,15 @@ void group_result(Result *r, const Group *g, bool model) {
                                   &r->so_far,    &r->bits,   &r->samples_per_s,
                                   &r->memory_mb, &r->epochs, &r->hours};
     double *x = mem_alloc((size_t)g->n + 1, sizeof *x);
+    for (int i = 0; i < g->n; i++) r->finished += run_done(g->run[i]);
     for (int which = 0; which < FIGURES; which++) {
-        for (int i = 0; i < g->n; i++) x[i] = figure(g->run[i], which);
+        for (int i = 0; i < g->n; i++) x[i] = figure(g->run[i], which, r->finished > 0);
         *out[which] = spread_of(x, g->n);
     }
     mem_free(x);
-    for (int i = 0; i < g->n; i++) {
-        r->finished += run_done(g->run[i]);
+    for (int i = 0; i < g->n; i++)
         for (int which = 0; which < RUN_TESTS; which++)
             if (g->run[i]->tested[which])
                 r->test_examples = g->run[i]->test[which].value[RUN_COUNT];
-    }
     if (model) measure_model(r, g->run[0]);
 }

@@ -98,8 +98,8 @@ static void add_notes(Table *t, bool spread, Extra extra) {
     if (spread) table_note(t, mem_strdup("±: the sample standard deviation over runs."));
     if (extra.bits)
         table_note(t, mem_strdup("masked: masked training; its accuracy is of masked tokens, and "
-                                 "bits a token is the test of the best, or its validation where "
-                                 "there was no test."));
+                                 "bits a token is the test of the best; where no run of several "
+                                 "was tested, its validation."));
     if (extra.unfinished)
         table_note(t, mem_strdup("unfinished: validation is the best so far of the runs that did "
                                  "not come to their end, or were not tested there."));
@@ -117,7 +117,8 @@ void results_table(Table *t, const Groups *g) {
     *t = (Table){0};
     for (int i = 0; i < g->n; i++) {
         group_result(&r[i], &g->group[i], true);
-        spread |= !isnan(r[i].best.sd) || !isnan(r[i].so_far.sd);
+        spread |= !isnan(r[i].best.sd) || !isnan(r[i].last.sd) || !isnan(r[i].so_far.sd) ||
+                  !isnan(r[i].bits.sd);
         extra.unfinished |= r[i].finished < r[i].runs;
         extra.bits |= g->group[i].masked;
     }

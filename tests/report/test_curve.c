@@ -82,6 +82,21 @@ static void test_validation(void **state) {
     close_all(&m);
 }
 
+/* A line of training that has no time has no place on that axis, and moves no validation. */
+static void test_a_line_without_time(void **state) {
+    (void)state;
+    scratch_mkdir("timeless");
+    make_run("timeless/a", CONFIG,
+             LINE(10, 4, 3600, 10, 20) LINE(20, 3, null, 10, 20) LINE(30, 2, 10800, 10, 20)
+                 VAL(20, 0.5, 3));
+    Made m = read_all("timeless");
+    Curve c;
+    curve_validation(&c, m.g.group, RUN_LOSS, CURVE_TIME, CURVE_RANGE);
+    assert_true(near(c.point[0].x, 2));
+    curve_free(&c);
+    close_all(&m);
+}
+
 /* Hours: halfway between the lines of the first run; at the last line of the second. */
 static void test_axes(void **state) {
     (void)state;
@@ -194,13 +209,10 @@ static void test_scaling_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mean_and_band),
-        cmocka_unit_test(test_validation),
-        cmocka_unit_test(test_axes),
-        cmocka_unit_test(test_smoothing),
-        cmocka_unit_test(test_nothing_to_plot),
-        cmocka_unit_test(test_scaling),
-        cmocka_unit_test(test_scaling_refused),
+        cmocka_unit_test(test_mean_and_band), cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_axes),          cmocka_unit_test(test_a_line_without_time),
+        cmocka_unit_test(test_smoothing),     cmocka_unit_test(test_nothing_to_plot),
+        cmocka_unit_test(test_scaling),       cmocka_unit_test(test_scaling_refused),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

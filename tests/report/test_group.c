@@ -161,6 +161,55 @@ static void test_results(void **state) {
     runs_free(&set);
 }
 
+#define BITS(kind, step, of, bits)                                                                 \
+    "{\"kind\": \"" kind "\", \"step\": " #step of                                                 \
+    ", \"accuracy\": 0.5, \"loss\": 1, \"bits\": " #bits "}\n"
+#define MASKED(seed) CONFIG("listops", FULL, "\"objective\": \"masked\", \"seed\": " #seed)
+
+static Result result_of(const char *name) {
+    Groups g;
+    Result r;
+    RunSet set = read_all(name);
+    groups_make(&g, &set, false);
+    assert_int_equal(g.n, 1);
+    group_result(&r, &g.group[0], false);
+    groups_free(&g);
+    runs_free(&set);
+    return r;
+}
+
+/* A test and another run's validation have no mean. */
+static void test_bits_of_a_part(void **state) {
+    (void)state;
+    scratch_mkdir("bits");
+    make_run("bits/b", MASKED(2), TRAIN(4, 1.5, 4) BITS("val", 4, "", 5));
+    assert_true(result_of("bits").bits.mean == 5);
+    make_run("bits/a", MASKED(1),
+             TRAIN(10, 1.5, 4) BITS("val", 10, "", 3) BITS("test", 10, ", \"which\": \"last\"", 2)
+                 BITS("test", 10, ", \"which\": \"best\"", 2));
+    const Result r = result_of("bits");
+    assert_true(r.finished == 1 && r.bits.n == 1 && r.bits.mean == 2);
+}
+
+/* Runs of a group that lie elsewhere than its first. */
+static void test_names_of_places(void **state) {
+    (void)state;
+    Groups g;
+    scratch_mkdir("places");
+    scratch_mkdir("places/experiments");
+    make_run("places/experiments/first", CONFIG("listops", CAST(4), "\"seed\": 1"), NULL);
+    make_run("places/experiments/second", CONFIG("listops", CAST(8), "\"seed\": 1"), NULL);
+    make_run("places/z", CONFIG("listops", CAST(4), "\"seed\": 2"), NULL);
+    RunSet set = read_all("places");
+    groups_make(&g, &set, false);
+    assert_int_equal(g.n, 2);
+    char *name = group_name(&g, &g.group[0]);
+    assert_string_equal(name, "experiments/first and 1 more");
+    mem_free(name);
+    groups_free(&g);
+    runs_free(&set);
+}
+
 static const Cell *cell(const Table *t, int row, const char *key) {
     int c = 0;
     while (strcmp(t->columns[c].key, key) != 0) assert_true(++c < t->n);
@@ -437,6 +486,8 @@ int main(void) {
         cmocka_unit_test(test_keys_that_are_missing),
         cmocka_unit_test(test_other_data),
         cmocka_unit_test(test_results),
+        cmocka_unit_test(test_bits_of_a_part),
+        cmocka_unit_test(test_names_of_places),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_published_means),
