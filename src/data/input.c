@@ -98,7 +98,7 @@ static bool find_columns(const Reading *r, const Lines *l, Span *c, Err *err) {
 static bool read_line(Reading *r, const Lines *l, Err *err) {
     Span c[PAIR];
     int document[PAIR] = {-1, -1};
-    if (is_header(l) || is_blank(l->text)) return true;
+    if ((r->asked->task->words && is_header(l)) || is_blank(l->text)) return true;
     if (!find_columns(r, l, c, err)) return false;
     for (int i = 0; i < r->asked->per_example; i++)
         if ((document[i] = add_document(r, l, c[i], err)) < 0) return false;

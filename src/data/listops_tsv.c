@@ -14,12 +14,6 @@ static const char header[] = "Source\tTarget";
 
 /* ---- reading ---- */
 
-static bool refuse(const Lines *l, Err *err, const char *what, Span got) {
-    const int most = 40;
-    return err_set(err, EX_DATAERR, "%s: line %d: %s \"%.*s\"", l->path, l->line, what,
-                   got.size > (size_t)most ? most : (int)got.size, got.at);
-}
-
 static int word_id(Span s) {
     for (int id = LISTOPS_MIN; id < LISTOPS_VOCAB; id++)
         if (span_is(s, listops_words[id])) return id;
@@ -35,7 +29,7 @@ static int read_source(const Lines *l, Span s, int *ids, Err *err) {
         while (i < s.size && !memchr(" ()", s.at[i], 3)) i++;
         word.size = (size_t)(s.at + i - word.at);
         if (word.size > 0 && (ids[n++] = word_id(word)) < 0) {
-            refuse(l, err, "an unknown word", word);
+            lines_refuse(l, "an unknown word", word, err);
             return -1;
         }
         if (i == s.size) break;
@@ -44,14 +38,14 @@ static int read_source(const Lines *l, Span s, int *ids, Err *err) {
         if (open < 0) break;
     }
     if (n > 0 && open == 0) return n;
-    refuse(l, err, open != 0 ? "parentheses that are not balanced:" : "no expression:", s);
+    lines_refuse(l, open != 0 ? "parentheses that are not balanced:" : "no expression:", s, err);
     return -1;
 }
 
 int listops_read(const Lines *l, Span source, int *ids, Err *err) {
     const int n = read_source(l, source, ids, err);
     if (n < 0 || listops_value(ids, n) >= 0) return n;
-    refuse(l, err, "not well-formed, or nested deeper than LRA's 9 operators:", source);
+    lines_refuse(l, "not well-formed, or nested deeper than LRA's 9 operators:", source, err);
     return -1;
 }
 
@@ -62,7 +56,7 @@ static bool read_row(const Lines *l, DatasetWriter *w, int *ids, Err *err) {
         return err_set(err, EX_DATAERR, "%s: line %d: %d columns, expected 2: %s", l->path, l->line,
                        columns, header);
     if (c[1].size != 1 || c[1].at[0] < '0' || c[1].at[0] > '9')
-        return refuse(l, err, "expected a target from 0 to 9, got", c[1]);
+        return lines_refuse(l, "expected a target from 0 to 9, got", c[1], err);
     int target = c[1].at[0] - '0', n = listops_read(l, c[0], ids, err);
     if (n < 0) return false;
     int value = listops_value(ids, n);
@@ -185,7 +179,7 @@ static bool write_split(AtomicFile *a, const Dataset *d, const char *path, Err *
 bool listops_may_export(const char *to, Err *err) {
     char path[FILE_PATH_MAX];
     for (int s = 0; s < SPLITS; s++)
-        if (!dataset_file(path, to, files[s], err) || !kind_may_replace(path, KIND_LISTOPS, err))
+        if (!file_in(path, to, files[s], err) || !kind_may_replace(path, KIND_LISTOPS, err))
             return false;
     return file_may_make_dirs(to, err);
 }
@@ -198,7 +192,7 @@ bool listops_export(const char *dir, const char *to, Err *err) {
         char path[FILE_PATH_MAX], out[FILE_PATH_MAX];
         Dataset d = {0};
         ok = dataset_path(path, dir, s, err) && dataset_open(&d, path, err) &&
-             dataset_file(out, to, files[s], err);
+             file_in(out, to, files[s], err);
         if (ok && !task_fits(task_find("listops"), d.vocab, d.classes, d.per_example))
             ok = err_set(err, EX_DATAERR, "%s: is not ListOps", path);
         ok = ok && write_split(&file[s], &d, out, err);

@@ -21,9 +21,11 @@ bool listops_locate(char *place, const char *from);
  * are wrong, or it has no value. */
 int listops_read(const Lines *l, Span source, int *ids, Err *err);
 
-/* Whether they may be written into `to`: what is there in their places are such files. */
+/* Whether they may be written into `to`: what is there in their places are such files
+ * (EX_CANTCREAT). */
 bool listops_may_export(const char *to, Err *err);
-/* Writes the three files into `to` from the prepared splits in `dir`. */
+/* Writes the three files into `to` from the prepared splits in `dir`: EX_NOINPUT and EX_DATAERR of
+ * these, EX_CANTCREAT, EX_IOERR. */
 bool listops_export(const char *dir, const char *to, Err *err);
 
 #endif

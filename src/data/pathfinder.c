@@ -194,14 +194,9 @@ static size_t bytes_of(int images, int side) {
 
 /* It is better to hear of too little memory now. */
 static bool check_room(const Task *t, const SnakeStyle *s, int total, Err *err) {
-    char need[32], have[32];
-    const size_t bytes = bytes_of(total, s->side), there = mem_available();
-    if (there == 0 || bytes <= there) return true;
-    return err_set(err, EX_OSERR,
-                   "%s: out of memory: %d images take %s while they are made, there are %s; "
-                   "--train asks for fewer",
-                   t->name, total, format_bytes(need, sizeof need, (double)bytes),
-                   format_bytes(have, sizeof have, (double)there));
+    return mem_fits(bytes_of(total, s->side), err) ||
+           err_set(err, err->code, "%s: %d images: %s; --train asks for fewer", t->name, total,
+                   err->text);
 }
 
 static bool generate(const Task *t, const TaskRequest *r, Err *err) {

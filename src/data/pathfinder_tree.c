@@ -5,6 +5,7 @@
 
 #include "core/mem.h"
 #include "data/task.h"
+#include "io/lines.h"
 #include "io/npy.h"
 #include "io/png.h"
 #include "io/tar.h"
@@ -61,15 +62,16 @@ static int number_in(const char *name, const char *before, const char *after) {
     return strcmp(again, name) == 0 ? (int)v : -1;
 }
 
-static bool add_sample(Tree *t, const char *name, int row, char fields[FIELDS][TEXT_MAX],
+/* `where` in the file: its line, or its row, which numpy counts from 0. */
+static bool add_sample(Tree *t, const char *name, const char *where, char fields[FIELDS][TEXT_MAX],
                        Err *err) {
     TreeSample s = {number_in(fields[0], "imgs/", ""), number_in(fields[1], "sample_", ".png"), 0};
     if (s.batch < 0 || s.number < 0)
         return err_set(err, EX_DATAERR,
-                       "%s: row %d names '%s' '%s', expected 'imgs/<number>' 'sample_<number>.png'",
-                       name, row, fields[0], fields[1]);
+                       "%s: %s names '%s' '%s', expected 'imgs/<number>' 'sample_<number>.png'",
+                       name, where, fields[0], fields[1]);
     if (strcmp(fields[3], "0") != 0 && strcmp(fields[3], "1") != 0)
-        return err_set(err, EX_DATAERR, "%s: row %d: label '%s', expected 0 or 1", name, row,
+        return err_set(err, EX_DATAERR, "%s: %s: label '%s', expected 0 or 1", name, where,
                        fields[3]);
     s.label = fields[3][0] - '0';
     t->samples = mem_reserve(t->samples, (size_t)t->n + 1, &t->cap, sizeof *t->samples);
@@ -80,7 +82,7 @@ static bool add_sample(Tree *t, const char *name, int row, char fields[FIELDS][T
 static bool read_table(Tree *t, const char *name, const unsigned char *bytes, size_t size,
                        Err *err) {
     Npy a;
-    char fields[FIELDS][TEXT_MAX];
+    char fields[FIELDS][TEXT_MAX], where[32];
     if (!npy_open(&a, bytes, size, name, err)) return false;
     if (a.columns < FIELDS)
         return err_set(err, EX_DATAERR, "%s: %d columns, expected at least %d", name, a.columns,
@@ -90,7 +92,8 @@ static bool read_table(Tree *t, const char *name, const unsigned char *bytes, si
             if (!npy_text(&a, row, c, fields[c], TEXT_MAX))
                 return err_set(err, EX_DATAERR, "%s: row %d: column %d is no short text", name, row,
                                c);
-        if (!add_sample(t, name, row, fields, err)) return false;
+        snprintf(where, sizeof where, "row %d", row);
+        if (!add_sample(t, name, where, fields, err)) return false;
     }
     return true;
 }
@@ -110,18 +113,17 @@ static bool split_line(const unsigned char *line, size_t size, char fields[FIELD
 
 static bool read_lines(Tree *t, const char *name, const unsigned char *bytes, size_t size,
                        Err *err) {
-    char fields[FIELDS][TEXT_MAX];
-    for (size_t at = 0, row = 0; at < size; row++) {
-        const unsigned char *line = bytes + at, *end = memchr(line, '\n', size - at);
-        size_t length = end ? (size_t)(end - line) : size - at;
-        at += length + 1;
-        if (length > 0 && line[length - 1] == '\r') length--;
-        if (!split_line(line, length, fields))
-            return err_set(err, EX_DATAERR, "%s: line %zu: expected folder, file, index and label",
-                           name, row + 1);
-        if (!add_sample(t, name, (int)row, fields, err)) return false;
+    char fields[FIELDS][TEXT_MAX], where[32];
+    Lines l = {.map = {.data = bytes, .size = size}, .path = name};
+    bool ok;
+    while ((ok = lines_next(&l, err)) && l.text.at) {
+        if (!split_line((const unsigned char *)l.text.at, l.text.size, fields))
+            return err_set(err, EX_DATAERR, "%s: line %d: expected folder, file, index and label",
+                           name, l.line);
+        snprintf(where, sizeof where, "line %d", l.line);
+        if (!add_sample(t, name, where, fields, err)) return false;
     }
-    return true;
+    return ok;
 }
 
 static bool read_metadata(Tree *t, const char *name, const unsigned char *bytes, size_t size,
@@ -344,6 +346,7 @@ static bool read_archive(Tree *t, Err *err) {
     for (int i = 0; i < p.n; i++) mem_free(p.page[i].bytes);
     for (int i = 0; i < p.nroots; i++) mem_free(p.root[i]);
     mem_free(p.page);
+    t->root = NULL; /* a name of theirs */
     return ok;
 }
 

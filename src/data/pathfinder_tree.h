@@ -24,14 +24,15 @@ typedef struct Tree Tree;
 bool tree_locate(char *place, const char *from);
 
 /* Reads the metadata, batches in the order of their numbers, of such a directory or of an archive.
- * In an archive with several, pathfinder<side>/PATHFINDER_HARD is taken. */
+ * In an archive with several, pathfinder<side>/PATHFINDER_HARD is taken. EX_NOINPUT; EX_DATAERR,
+ * with the place; EX_OSERR: too little memory for an archive's images. */
 Tree *tree_open(const char *place, int side, Err *err);
 void tree_close(Tree *t);
 int tree_count(const Tree *t);
 TreeSample tree_sample(const Tree *t, int i);
 
 /* An image's pixels (side,side). *empty: its file has no byte, as one in LRA's release has; then
- * there are none. */
+ * there are none. EX_NOINPUT, EX_DATAERR. */
 bool tree_pixels(Tree *t, int i, unsigned char *pixels, bool *empty, Err *err);
 
 #endif

@@ -45,16 +45,10 @@ typedef struct Reading {
     int apart;           /* documents whose id had another text before */
 } Reading;
 
-static bool refuse(const Reading *r, Err *err, const char *what, Span got) {
-    const int most = 40;
-    return err_set(err, EX_DATAERR, "%s: line %d: %s, got \"%.*s\"", r->lines.path, r->lines.line,
-                   what, got.size > (size_t)most ? most : (int)got.size, got.at);
-}
-
 static bool read_label(const Reading *r, Span s, int *label, Err *err) {
     *label = span_is(s, "1") || span_is(s, "1.0");
     return *label || span_is(s, "0") || span_is(s, "0.0") ||
-           refuse(r, err, "expected the label 0, 1, 0.0 or 1.0", s);
+           lines_refuse(&r->lines, "expected the label 0, 1, 0.0 or 1.0, got", s, err);
 }
 
 /* An id becomes a file's name, so it may not lead anywhere else. */
@@ -62,7 +56,9 @@ static bool check_id(const Reading *r, Span id, Err *err) {
     bool ok = id.size > 0 && id.size <= ID_MOST && id.at[0] != '.';
     for (size_t i = 0; ok && i < id.size; i++)
         ok = isalnum((unsigned char)id.at[i]) || strchr("-_.", id.at[i]);
-    return ok || refuse(r, err, "expected a paper's id: letters, digits, '-', '_' and '.'", id);
+    return ok ||
+           lines_refuse(&r->lines, "expected a paper's id: letters, digits, '-', '_' and '.', got",
+                        id, err);
 }
 
 static bool add_file(Reading *r, Span id, int *document, Err *err) {
@@ -87,7 +83,8 @@ static bool find_document(Reading *r, Span id, Span text, int *document, Err *er
     if (!check_id(r, id, err)) return false;
     int *known = hashmap_at(&r->ids, hash_bytes(id.at, id.size));
     if (r->texts) {
-        if (text.size == 0) return refuse(r, err, "an empty text of a paper", id);
+        if (text.size == 0)
+            return lines_refuse(&r->lines, "an empty text of a paper, got", id, err);
         const uint64_t both = hash_more(hash_bytes(id.at, id.size), "\t", 1);
         int *paper = hashmap_at(&r->papers, hash_more(both, text.at, text.size));
         if (*paper < 0) {

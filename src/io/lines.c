@@ -49,6 +49,12 @@ int lines_columns(const Lines *l, Span *columns, int most) {
     }
 }
 
+bool lines_refuse(const Lines *l, const char *what, Span got, Err *err) {
+    const int most = 40;
+    return err_set(err, EX_DATAERR, "%s: line %d: %s \"%.*s\"", l->path, l->line, what,
+                   got.size > (size_t)most ? most : (int)got.size, got.at);
+}
+
 bool span_is(Span s, const char *text) {
     return s.size == strlen(text) && memcmp(s.at, text, s.size) == 0;
 }

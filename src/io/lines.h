@@ -38,6 +38,9 @@ bool lines_next(Lines *l, Err *err);
  * more than `most`. */
 int lines_columns(const Lines *l, Span *columns, int most);
 
+/* That `got` is in the current line, its first 40 bytes: returns false. */
+bool lines_refuse(const Lines *l, const char *what, Span got, Err *err);
+
 bool span_is(Span s, const char *text);
 
 #endif

@@ -294,11 +294,11 @@ static void test_bad_metadata(void **state) {
     static const struct {
         const char *text, *what;
     } cases[] = {
-        {"imgs/0 sample_0.png 0 2\n", "0.npy: row 0: label '2', expected 0 or 1"},
+        {"imgs/0 sample_0.png 0 2\n", "0.npy: line 1: label '2', expected 0 or 1"},
         {"imgs/0 sample_0.png 0 1\nimgs/0 sample_1.png 1\n", "line 2: expected folder"},
         {"imgs/0 sample_0.png 0 1\nimgs/0 sample_0.png 0 1\n", "imgs/0/sample_0.png twice"},
-        {"../imgs/0 sample_0.png 0 1\n", "row 0 names '../imgs/0'"},
-        {"imgs/.. sample_0.png 0 1\n", "row 0 names 'imgs/..'"},
+        {"../imgs/0 sample_0.png 0 1\n", "line 1 names '../imgs/0'"},
+        {"imgs/.. sample_0.png 0 1\n", "line 1 names 'imgs/..'"},
         {"imgs/0 ../../../etc/passwd 0 1\n", "names 'imgs/0' '../../../etc/passwd'"},
         {"imgs/0 sample_00.png 0 1\n", "names 'imgs/0' 'sample_00.png'"},
         {"imgs/0 sample_99999999999.png 0 1\n", "sample_99999999999.png"},
