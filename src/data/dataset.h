@@ -16,7 +16,9 @@
 
 #include "io/safetensors.h"
 
-enum { DATASET_HASH = 16 }; /* more than its eight hexadecimal digits: of what is none */
+enum {
+    DATASET_HASH = 16
+}; /* longer than a hash, so that a wrong one from a file is seen as wrong */
 
 typedef struct Dataset {
     StFile file;
@@ -72,20 +74,21 @@ int dataset_add_document(DatasetWriter *w, const int *tokens, int length);
 int dataset_add_bytes(DatasetWriter *w, const void *bytes, size_t size, int first);
 /* Without pairs, example i is document i: `first` is the document just added and `second` is -1. */
 void dataset_add_example(DatasetWriter *w, int label, int first, int second);
+/* EX_CANTCREAT, EX_IOERR. */
 bool dataset_write(DatasetWriter *w, const char *path, Err *err);
 /* What was collected as a split without a file, as long as the writer is there. */
 void dataset_of(Dataset *d, const DatasetWriter *w);
 void dataset_writer_free(DatasetWriter *w);
 
 /* Whether the splits may be written into `dir`: what is there in their places are datasets of that
- * task. */
+ * task (EX_CANTCREAT). */
 bool dataset_may_write(const char *dir, const char *task, Err *err);
 /* Removes what writers that died left beside the splits. */
 void dataset_tidy(const char *dir);
 /* Writes the three splits into `dir`, which is made, one process at a time. What can fail is done
  * before anything that is there is touched: all three are on the disk when train.safetensors is
  * removed, test and val are renamed, and train last. So a directory that holds train holds three of
- * one preparation, whenever the process or the machine stops. */
+ * one preparation, whenever the process or the machine stops. EX_CANTCREAT, EX_IOERR. */
 bool dataset_write_splits(DatasetWriter *const w[SPLITS], const char *dir, Err *err);
 
 #endif

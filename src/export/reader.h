@@ -10,6 +10,7 @@ typedef enum Reader { READER_NUMPY, READER_TORCH } Reader;
 /* Whether they compute this model (EX_CONFIG). */
 bool reader_fits(const Source *s, const StFile *f, Err *err);
 
+/* EX_CANTCREAT, EX_IOERR. */
 bool reader_write(const char *path, Reader which, Err *err);
 
 #endif

@@ -32,8 +32,7 @@ typedef struct ConfigKey {
     size_t offset;        /* of the value in the owner's struct */
     const char *fallback; /* as JSON text ("0.9", "true", "\"mean\""); NULL: the key is required */
     double min, max;      /* KEY_INT, KEY_REAL, KEY_SIZE: inclusive range */
-    const char
-        *choices; /* KEY_CHOICE, KEY_SIZE: words separated by spaces; numbers: KEY_EVEN ... */
+    const char *choices;  /* words with spaces between; of numbers KEY_EVEN and the like */
     const char *help;
     const char *(*choice)(int index); /* instead of `choices`: a table's words, then NULL */
     unsigned flags;                   /* what the owner says of the key; nothing here reads them */

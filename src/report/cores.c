@@ -136,10 +136,7 @@ void cores_plot(Plot *p, PlotSize size, const Cores *s) {
         if (!starts_line(s, i, &line)) continue;
         fprintf(p->f, "%s$line%d using 1:2 with linespoints ps 0.8", line ? ", \\\n     " : "",
                 line);
-        plot_line_style(p->f, line);
-        plot_point_style(p->f, line);
-        fputs(" title ", p->f);
-        text_gnuplot(p->f, s->row[i].line);
+        plot_line_end(p->f, line, s->row[i].line);
     }
     fputc('\n', p->f);
     plot_panels_end(p, 1);

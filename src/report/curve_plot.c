@@ -8,8 +8,6 @@
 #include "core/mem.h"
 #include "io/text.h"
 
-enum { WIDTH = 800, HEIGHT = 440 };
-
 static void print_point(FILE *f, CurvePoint p) {
     fprintf(f, "%.10g %.10g %.10g %.10g\n", p.x, p.y, p.low, p.high);
 }
@@ -153,7 +151,7 @@ bool curve_plot(Plot *p, PlotSize size, const Groups *g, int key, CurveAxis axis
     }
     if (n > 0) {
         const bool minutes = axis == CURVE_TIME && end < 2;
-        plot_open(p, size, WIDTH, HEIGHT, &legend);
+        plot_open(p, size, &legend);
         plot_axes(p->f, key, axis, end, minutes);
         plot_lines(p->f, l, g, minutes ? 60 : 1);
     }
@@ -244,10 +242,7 @@ static void plot_dots(FILE *f, const Dot *dots, int n) {
                 "$line%d using 1:3:(0):($4-$3) with vectors nohead lw 1 lc rgb '%s' notitle, \\\n"
                 "     $line%d using 1:2 with linespoints ps 0.8",
                 line, plot_colour(line), line);
-        plot_line_style(f, line);
-        plot_point_style(f, line);
-        fputs(" title ", f);
-        text_gnuplot(f, dots[i].label);
+        plot_line_end(f, line, dots[i].label);
         line++;
     }
     fputc('\n', f);
@@ -259,7 +254,7 @@ bool curve_plot_clusters(Plot *p, PlotSize size, const Groups *g, CurveBand band
     const bool ok = several(dots, n);
     if (ok) {
         const Legend legend = legend_of_dots(dots, n);
-        plot_open(p, size, WIDTH, HEIGHT, &legend);
+        plot_open(p, size, &legend);
         print_cluster_axis(p->f, dots, n);
         plot_dots(p->f, dots, n);
     } else {

@@ -36,6 +36,13 @@ void plot_point_style(FILE *f, int i) {
     fprintf(f, " pt %d", marks[i % (int)(sizeof marks / sizeof *marks)]);
 }
 
+void plot_line_end(FILE *f, int i, const char *name) {
+    plot_line_style(f, i);
+    plot_point_style(f, i);
+    fputs(" title ", f);
+    text_gnuplot(f, name);
+}
+
 /* Of a size with a height alone, too. */
 static double millimetres_across(PlotSize size) {
     return size.width > 0 ? size.width : 1.6 * size.height;
@@ -69,9 +76,10 @@ static void start(Plot *p, PlotSize size, int across, double height) {
           p->f);
 }
 
-void plot_open(Plot *p, PlotSize size, int width, int height, const Legend *legend) {
-    const int across = pixels_across(size, width);
-    const double own = (double)height * across / width;
+void plot_open(Plot *p, PlotSize size, const Legend *legend) {
+    enum { WIDTH = 800, HEIGHT = 440 };
+    const int across = pixels_across(size, WIDTH);
+    const double own = (double)HEIGHT * across / WIDTH;
     const LegendFit fit = legend_fit(legend, across, pixels_high(size, across, own));
     start(p, size, across, own + fit.height);
     legend_print(p->f, legend, &fit);
@@ -79,6 +87,7 @@ void plot_open(Plot *p, PlotSize size, int width, int height, const Legend *lege
 
 void plot_panels(Plot *p, PlotSize size, int panels, const Legend *legend) {
     enum { PANEL = 550, HEIGHT = 480, LEAST = 330 };
+    REQUIRE(panels > 0, "a plot of %d panels", panels);
     const int width = pixels_across(size, panels * PANEL + (panels == 1) * 150);
     const bool beside = width >= panels * LEAST;
     const int across = beside ? width / panels : width, rows = beside ? 1 : panels;

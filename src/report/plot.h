@@ -22,9 +22,9 @@ typedef struct Plot {
     bool print;     /* a size was asked for */
 } Plot;
 
-/* Starts a script with what all plots share: of `width` pixels by `height` and what the legend
- * takes; both give way to a size that was asked for. */
-void plot_open(Plot *p, PlotSize size, int width, int height, const Legend *legend);
+/* Starts a script with what all plots share: 800 pixels wide, 440 high and what the legend takes;
+ * both give way to a size that was asked for. */
+void plot_open(Plot *p, PlotSize size, const Legend *legend);
 /* The same for so many panels, each with the legend: beside each other where there is room, else
  * below. Data blocks and what all panels share may follow; the first `plot` begins the first panel.
  */
@@ -39,6 +39,8 @@ const char *plot_colour(int i);
  * still differ. Later lines are thinner and broken, so that they hide none. */
 void plot_line_style(FILE *f, int i);
 void plot_point_style(FILE *f, int i);
+/* Both, and its name in the legend: the end of a line with points in a `plot` command. */
+void plot_line_end(FILE *f, int i, const char *name);
 
 /* Whether the path ends in .svg, .png or .pdf (EX_USAGE). */
 bool plot_check_path(const char *path, Err *err);

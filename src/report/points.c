@@ -274,10 +274,7 @@ static void print_panel(FILE *f, const Points *s, int x, int y) {
         fprintf(f, "%s$line%d using %d:%d", drawn++ ? ", \\\n     " : "", line, x + 1, y + 1);
         if (bars) fprintf(f, ":%d", POINT_ACCURACY_ERROR + 1);
         fprintf(f, " with %s ps 0.8", bars ? "yerrorlines" : "linespoints");
-        plot_line_style(f, line);
-        plot_point_style(f, line);
-        fputs(" title ", f);
-        text_gnuplot(f, s->point[i].mechanism);
+        plot_line_end(f, line, s->point[i].mechanism);
     }
     fputc('\n', f);
 }

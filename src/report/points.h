@@ -48,7 +48,7 @@ bool points_read(Points *s, char *const *paths, int n, Err *err);
 void points_free(Points *s);
 
 void points_table(Table *t, const Points *s);
-/* EX_USAGE: nothing to draw: no cost, or nothing that it comes to. */
+/* EX_USAGE: no row has a cost. */
 bool points_plot(Plot *p, PlotSize size, const Points *s, Err *err);
 
 #endif

@@ -290,10 +290,7 @@ static void print_panel(FILE *f, const Scaling *s, int column, const char *title
         if (!starts_line(s, i)) continue;
         fprintf(f, "%s$line%d using 1:%d with linespoints ps 0.7", line ? ", \\\n     " : "", line,
                 column);
-        plot_line_style(f, line);
-        plot_point_style(f, line);
-        fputs(" title ", f);
-        text_gnuplot(f, s->row[i].mechanism);
+        plot_line_end(f, line, s->row[i].mechanism);
     }
     fputc('\n', f);
 }

@@ -37,8 +37,6 @@ static void write_cell(const Sheet *s, FILE *f, int column, const char *text, in
         pad(f, *owed, ' ');
         fputs(text, f);
         *owed = 0;
-    } else {
-        *owed += text_width(text);
     }
     *owed += (left ? blanks : 0) + (int)s->script->gap;
 }

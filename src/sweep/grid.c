@@ -230,19 +230,20 @@ static unsigned hash_of(const char *text) {
     return (unsigned)crc32(crc32(0, NULL, 0), (const Bytef *)text, (uInt)strlen(text));
 }
 
-/* `text` in safe characters, at most `most` of them; a hash behind where that is not all of it. */
-static int print_safe(char *out, size_t size, const char *text, int most) {
+/* `text` in safe characters, at most VALUE_SHOWN of them; a hash behind where that is not all of
+ * it.
+ */
+static void print_safe(char out[GRID_NAME_SIZE], const char *text) {
     int n = 0;
     bool same = true;
-    for (; text[n] && n < most && (size_t)n + 1 < size; n++) {
+    for (; text[n] && n < VALUE_SHOWN; n++) {
         const unsigned char c = (unsigned char)text[n];
         const bool safe = c < 0x80 && (isalnum(c) || strchr("._+-", c));
         out[n] = safe ? (char)c : '_';
         same = same && safe;
     }
     out[n] = '\0';
-    if (same && !text[n]) return n;
-    return n + snprintf(out + n, size - (size_t)n, "@%08x", hash_of(text));
+    if (!same || text[n]) snprintf(out + n, GRID_NAME_SIZE - (size_t)n, "@%08x", hash_of(text));
 }
 
 void grid_name(const Grid *g, int run, char name[GRID_NAME_SIZE]) {
@@ -253,8 +254,8 @@ void grid_name(const Grid *g, int run, char name[GRID_NAME_SIZE]) {
         const GridKey *k = &g->keys[i];
         char key[GRID_NAME_SIZE], value[GRID_NAME_SIZE];
         if (!k->named) continue;
-        print_safe(key, sizeof key, short_key(g, i), VALUE_SHOWN);
-        print_safe(value, sizeof value, k->text[grid_value(g, run, i)], VALUE_SHOWN);
+        print_safe(key, short_key(g, i));
+        print_safe(value, k->text[grid_value(g, run, i)]);
         fprintf(f, "%s%s=%s", n++ ? "," : "", key, value);
     }
     fclose(f);
