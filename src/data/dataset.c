@@ -213,6 +213,13 @@ int dataset_length(const Dataset *d, int document) {
     return (int)(d->offsets[document + 1] - d->offsets[document]);
 }
 
+int dataset_longest(const Dataset *d) {
+    int most = 0;
+    for (int i = 0; i < d->documents; i++)
+        if (dataset_length(d, i) > most) most = dataset_length(d, i);
+    return most;
+}
+
 int dataset_tokens(const Dataset *d, int document, int max_length, int *out) {
     int n = dataset_length(d, document);
     if (n > max_length) n = max_length;

@@ -60,6 +60,8 @@ bool dataset_check_hash(const Dataset *d, Err *err);
 int dataset_document(const Dataset *d, int example, int which);
 int dataset_length(const Dataset *d, int document);
 
+/* Tokens of its longest document. */
+int dataset_longest(const Dataset *d);
 /* Copies the first min(length, max_length) ids into out and returns how many. */
 int dataset_tokens(const Dataset *d, int document, int max_length, int *out);
 

@@ -198,9 +198,7 @@ static bool find_sizes(const Config *c, ModelTask *sizes, Err *err) {
     if (t->vocab) return true;
     if (!dataset_path(path, c->data_dir, SPLIT_TRAIN, err) || !dataset_open(&d, path, err))
         return no_sizes(t, err);
-    *sizes = (ModelTask){d.vocab, d.classes, d.per_example, 1, 0, false};
-    for (int i = 0; i < d.documents; i++)
-        if (dataset_length(&d, i) > sizes->max_length) sizes->max_length = dataset_length(&d, i);
+    *sizes = (ModelTask){d.vocab, d.classes, d.per_example, dataset_longest(&d), 0, false};
     dataset_close(&d);
     return true;
 }

@@ -57,13 +57,6 @@ static bool open_split(Loader *f, int split, Err *err) {
     return true;
 }
 
-static int longest_document(const Dataset *d) {
-    int most = 0;
-    for (int i = 0; i < d->documents; i++)
-        if (dataset_length(d, i) > most) most = dataset_length(d, i);
-    return most;
-}
-
 /* Those that validate and that are tested, where train.eval_limit says so. */
 static void limit_examples(Loader *f) {
     const int limit = f->c->train.eval_limit;
@@ -75,7 +68,7 @@ bool loader_open(Loader *f, const Config *c, Err *err) {
     *f = (Loader){.c = c, .epoch = -1};
     bool ok = true;
     for (int s = 0; ok && s < SPLITS; s++) ok = open_split(f, s, err);
-    if (ok && c->augment) f->longest = longest_document(&f->split[SPLIT_TRAIN]);
+    if (ok && c->augment) f->longest = dataset_longest(&f->split[SPLIT_TRAIN]);
     ok = ok && (c->holdout == 0 || hold_out(f, err)) && check_enough(f, err);
     if (ok) limit_examples(f);
     if (!ok) loader_close(f);

@@ -357,13 +357,12 @@ static bool open_state(Trainer *t, Err *err) {
 /* Data of which no example could be read whole are not what such a config was written for. */
 static bool check_lengths(const Config *c, Err *err) {
     const int most = c->model.conf.max_length;
+    char way[512];
     Err unused;
     if (most >= c->task->shortest || !task_would_make(c->task, c->data_dir, &unused)) return true;
-    return err_set(err, EX_NOINPUT,
-                   "%s: no prepared data, and none are made for model.max_length = %d, since the "
-                   "benchmark's have %d tokens or more; 'cast_data generate %s --help' has what "
-                   "makes shorter ones",
-                   c->data_dir, most, c->task->shortest, c->task->name);
+    task_way(c->task, c->data_dir, most, way, sizeof way);
+    return err_set(err, EX_NOINPUT, "%s: no prepared data, and none are made: %s", c->data_dir,
+                   way);
 }
 
 /* Makes the data where that is possible, but not for a checkpoint: they would be others. A dry run
