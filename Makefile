@@ -169,8 +169,8 @@ else
 	@scripts/test.sh $(MODE) $(TESTS) $(SCRIPTS)
 endif
 
-# Beside other goals it would build what they build.
-ifneq ($(and $(filter test,$(MAKECMDGOALS)),$(filter-out test,$(MAKECMDGOALS))),)
+# Beside other goals it, as results, would build what they build.
+ifneq ($(and $(filter test results,$(MAKECMDGOALS)),$(word 2,$(MAKECMDGOALS))),)
 .NOTPARALLEL:
 endif
 
@@ -240,7 +240,7 @@ install: all $(PAGES) $(OUT)/config.schema.json ## programs, configs, manual, co
 	install -m 644 results/*.md results/*.svg results/*.png $(DOCS)/results
 	install -m 644 results/weights/* $(DOCS)/results/weights
 	@# Links to scripts and metrics, which stay in the sources, become their words; some go over two lines.
-	find $(DOCS) -name '*.md' -exec sed -z -E -i 's#\[([^][]*)\]\(((\.\./)*scripts|metrics)/[^)]*\)#\1#g' {} +
+	find $(DOCS) -name '*.md' -exec sed -z -E -i 's#\[([^][]*)\]\((\.\./)*(scripts|metrics)/[^)]*\)#\1#g' {} +
 	install -m 644 $(PAGES) $(MAN)
 	install -m 644 $(OUT)/config.schema.json $(SHARE)/cast
 	install -m 644 scripts/completion.zsh $(ZSH)/_cast

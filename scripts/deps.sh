@@ -5,8 +5,8 @@
 #   ensure   does nothing if nothing is missing; else as install
 #   install  installs what is missing, and the optional packages too
 #
-# Everything is found by trying it, so any other way of installing it will do. CC, MODE, MPI, CPPFLAGS, CFLAGS, LDFLAGS
-# and LDLIBS are make's.
+# Everything is found by trying it, so any other way of installing it will do. CC, MODE, MPI, MPICC, CPPFLAGS, CFLAGS,
+# LDFLAGS and LDLIBS are make's.
 set -eu
 verb=${1:?usage: deps.sh check|ensure|install [build|test|lint|all]}
 set=${2:-build}
@@ -76,7 +76,8 @@ library png.h png || lacks "libpng (png.h)" libpng-dev
 library zlib.h z || lacks "zlib (zlib.h)" zlib1g-dev
 library libxsmm.h xsmm || optional=' libxsmm-dev'
 mpicc=${MPICC:-mpicc}
-[ -z "${MPI:-}" ] || command -v "${mpicc%% *}" >/dev/null || lacks "MPI ($mpicc)" mpi-default-dev
+case $mpicc in *mpich*) mpi='libmpich-dev' ;; *) mpi='mpi-default-dev' ;; esac
+[ -z "${MPI:-}" ] || command -v "${mpicc%% *}" >/dev/null || lacks "MPI ($mpicc)" $mpi
 command -v curl >/dev/null || optional="$optional curl ca-certificates"
 command -v gnuplot >/dev/null || optional="$optional gnuplot-nox"
 if in_set test lint; then

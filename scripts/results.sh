@@ -57,7 +57,7 @@ find_runs() { # DIR FILE: the same; there must be some
 }
 
 is_masked_half() { # RUN: what a recipe with masked=N begins with; a run of the task may be named so, too
-    [[ $1 == *-masked ]] && grep -q '"objective": *"masked"' "$1/config.json"
+    [[ $1 == *-masked && -d ${1%-masked} ]] && grep -q '"objective": *"masked"' "$1/config.json"
 }
 
 keep() { # DIR [NAME]: one that failed at once has not all of these files, and counts as well

@@ -89,6 +89,9 @@ void exact_backward(const AttnMech *m, const AttnShape *s, AttendBand band, cons
 /* Scores, and values. */
 double exact_flops(const AttnShape *s, AttendBand band, int N) {
     double pairs = 0;
-    for (int i = 0; i < N; i++) pairs += attend_to(band, i, N) - attend_from(band, i);
+    for (int i = 0; i < N; i++) {
+        const int seen = attend_to(band, i, N) - attend_from(band, i);
+        pairs += seen > 0 ? seen : 0;
+    }
     return 2 * 2.0 * pairs * s->d;
 }

@@ -48,8 +48,8 @@ void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, bo
 void attn_turn(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n);
 void attn_turn_back(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n);
 
-/* Both at once, of all tokens, for mechanisms that have no use for unturned ones: q, k and v from
- * X, or as forward kept them; from their gradients dX. */
+/* Both at once, of all tokens: q, k and v from X, or as forward kept them, for mechanisms that have
+ * no use for unturned ones; and from the gradients of turned ones dX. */
 void attn_open_rows(const AttnCall *c, const AttnRows *rows, const AttnShape *s, bool backward);
 void attn_close_rows(const AttnCall *c, const AttnRows *rows, const AttnShape *s);
 

@@ -31,7 +31,7 @@ typedef struct AttendBand {
 #define ATTEND_ALL ((AttendBand){-ATTEND_FAR, ATTEND_FAR})
 
 static inline int attend_block(AttendBand b) { return b.block > 1 ? b.block : 1; }
-/* Query i sees keys attend_from to attend_to - 1 of m, or all but one of them. */
+/* Query i sees keys attend_from to attend_to - 1 of m, where there are such, or all but one. */
 static inline int attend_from(AttendBand b, int i) {
     const int64_t from = ((int64_t)(i / attend_block(b)) + b.first) * attend_block(b);
     return (int)(from < 0 ? 0 : from < INT_MAX ? from : INT_MAX);

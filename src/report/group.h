@@ -54,7 +54,7 @@ typedef struct Result {
     Spread best, last; /* test of the finished */
     Spread validation; /* the finished runs' best */
     Spread so_far;     /* the best validation of the others */
-    Spread bits;       /* of masked training, a token: test or validation of the best */
+    Spread bits; /* of masked training, a token: tests of the best; of none done, validations */
     Spread samples_per_s, memory_mb, epochs, hours;
     double parameters, gflop; /* trained; forward and backward of a sample at full length */
     double test_examples;     /* NaN: none was tested */

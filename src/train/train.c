@@ -225,6 +225,15 @@ static void tell_end(const Trainer *t) {
 /* As if this were the run's last update. */
 static void end_here(Trainer *t) { t->end = t->horizon = t->state.update; }
 
+/* When the time is up, the update at hand is the last; of none that was kept there is no result. */
+static bool heed_time(Trainer *t, Err *err) {
+    const bool up = meter_time_is_up(&t->meter);
+    if (up && t->state.update == 0 && t->state.guard.rollbacks > 0)
+        return end_at(t, "the time is up, and no update is kept", "", err);
+    if (up) end_here(t);
+    return true;
+}
+
 static void give_up(Trainer *t) {
     const int64_t at = keep_best_so_far(&t->keep);
     end_here(t);
@@ -233,22 +242,19 @@ static void give_up(Trainer *t) {
              (long long)t->state.stale, (long long)at);
 }
 
-/* Validates where that is due, also when going on from a validation that was interrupted. When the
- * time is up, the update at hand is the last. */
+/* Validates where that is due, also when going on from a validation that was interrupted. */
 static bool loop(Trainer *t, Err *err) {
     for (;;) {
-        if (meter_time_is_up(&t->meter)) end_here(t);
-        if (validation_due(t)) {
-            if (!validate(t, err)) return false;
-            continue; /* it may have gone back, from the last update too */
-        }
+        if (!heed_time(t, err)) return false;
+        const bool ends_a_part = validation_due(t);
+        if (ends_a_part && !validate(t, err)) return false;
+        if (ends_a_part) continue; /* it may have gone back, from the last update too */
         if (patience_is_out(t->c, &t->state) && t->state.update < t->horizon) give_up(t);
-        if (t->state.update >= t->end) break;
+        if (t->state.update >= t->end) return true;
         if (!update(t, err)) return false;
         const bool due = stop_save_asked() || clock_seconds() >= t->keep.next;
         if (due && !validation_due(t) && !save(t, err)) return false;
     }
-    return true;
 }
 
 /* A finished run that is not to be tested again stays what it is. */
@@ -261,7 +267,7 @@ static bool work(Trainer *t, TrainEnd *end, Err *err) {
     keep_begin(&t->keep);
     stop_on_signals();
     stopwatch_on_signals();
-    if (meter_time_is_up(&t->meter)) end_here(t);
+    if (!heed_time(t, err)) return false;
     const bool more = has_work(t);
     if (more && t->begun) meter_mark(&t->meter, "resume", t->state.update);
     meter_changes(&t->meter, t->state.update, &t->was, &t->state.identity);
@@ -358,8 +364,7 @@ static bool open_state(Trainer *t, Err *err) {
 static bool check_lengths(const Config *c, Err *err) {
     const int most = c->model.conf.max_length;
     char way[512];
-    Err unused;
-    if (most >= c->task->shortest || !task_would_make(c->task, c->data_dir, &unused)) return true;
+    if (most >= c->task->shortest || !task_would_make(c->task, c->data_dir, err)) return true;
     task_way(c->task, c->data_dir, most, way, sizeof way);
     return err_set(err, EX_NOINPUT, "%s: no prepared data, and none are made: %s", c->data_dir,
                    way);

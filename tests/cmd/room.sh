@@ -34,7 +34,7 @@ only_files() { test $(($(du -s -B1k "$disk/run" | cut -f1) + $(left))) -ge 2390;
 # ---- before the start ----
 
 expect 71 '^cast_bench: out of memory: .*B are needed, .*B are available' "a batch without the memory" \
-    "$bin/cast_bench" "$tmp/tiny.json" train.batch=1048576 model.max_length=16000 --threads 1
+    "$bin/cast_bench" "$tmp/tiny.json" train.batch=1048576 model.max_length=1000000 --threads 1
 expect 71 '^cast_train: out of memory: .*B are needed, .*B are available' "a model without the memory" \
     "${train[@]}" model.d=65536 --out "$tmp/large"
 check "before anything is asked of the disk" test -z "$(find "$tmp/large" -size +64k)"

@@ -27,15 +27,16 @@ in_pieces() { # in_pieces NAME REFERENCE OUT COMMAND...
     "$@" --out "$out" >"$tmp/out" 2>&1
     grep -q 'resuming at update' "$tmp/out" && [ "$(hash_of "$out")" = "$want" ]
     result $? "$name: stopped on the way, the same bits" "$tmp/out"
+    "$@" --out "$out-killed" --stop-at 3 >"$tmp/out" 2>&1
     for ((i = 0; i < 5; i++)); do
         "$@" --out "$out-killed" --threads 2 train.save_minutes=0.01 >"$tmp/out" 2>&1 &
         pid=$!
-        sleep "$(printf '0.%03d' $((RANDOM % 80 + 30)))"
+        nap 30 110
         kill -KILL $pid 2>/dev/null
         wait $pid 2>/dev/null
     done
     "$@" --out "$out-killed" --threads 2 >"$tmp/out" 2>&1
-    [ "$(hash_of "$out-killed")" = "$want" ]
+    grep -q 'resuming at update' "$tmp/out" && [ "$(hash_of "$out-killed")" = "$want" ]
     result $? "$name: killed on the way, at two threads, the same bits" "$tmp/out"
 }
 
@@ -101,12 +102,17 @@ make_split "$tmp/late-data/train.safetensors" listops 40 30 1
 make_split "$tmp/late-data/val.safetensors" listops 9 60 5
 late=("${train[@]}" data.dir="$tmp/late-data" train.steps=0 train.epochs=10000 train.minutes=0.005 train.schedule=constant
     train.eval_every=100000 train.nan=rollback --no-test --out "$tmp/late")
-"${late[@]}" --stop-at 3 >"$tmp/out" 2>&1
+"${late[@]}" train.minutes=1 --stop-at 3 >"$tmp/out" 2>&1
 cp "$tmp/late/last.safetensors" "$tmp/late/rollback.safetensors"
 edit "$tmp/late/last.safetensors" pos.weight "$(repeat 16 "$largest")" $((50 * bytes_of_a_row))
 expect 0 'Back to update 3' "back from the last update of a run by time" "${late[@]}"
 check "which was the last" bash -c "tail -1 '$tmp/late/metrics.jsonl' | grep -q '\"save\", \"step\": 3,'"
 expect 0 '' "and goes on as it ended" "${late[@]}"
+late+=(--out "$tmp/none-kept")
+"${late[@]}" train.minutes=1 --stop-at 3 >"$tmp/out" 2>&1
+edit "$tmp/none-kept/last.safetensors" pos.weight "$(repeat 16 "$largest")" $((50 * bytes_of_a_row))
+expect 70 'the time is up, and no update is kept, after 1 rollbacks' "back to the start, it is no success" "${late[@]}"
+expect 70 'the time is up, and no update is kept' "nor is it later" "${late[@]}"
 
 # ---- skip ----
 
