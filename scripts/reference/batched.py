@@ -19,6 +19,7 @@ from torch import Tensor
 
 from batched_mechanisms import ATTENTION as COMPARED
 from batched_mechanisms import naive_attention, split_heads
+from config import Config
 from model import (
     ATTENTION_FN,
     BatchNorm,
@@ -234,9 +235,17 @@ def block_forward(block: Block, x: Tensor, plain: bool) -> Tensor:
     return norm(block.norm2, x + block.ffn(x))
 
 
+def has(config: Config) -> bool:
+    """Whether this computes such a model; it leaves out what no published speed has."""
+    m = config.model
+    return not m.conv and m.positions != "rope" and config.train.objective != "masked"
+
+
 def logits(model: Model, tokens: Tensor, plain: bool = False) -> Tensor:
     """tokens [B, N], or [B, 2, N] for pairs, all of full length, to [B, classes]."""
     m = model.config.model
+    if not has(model.config):
+        raise ValueError("no convolution, rotary positions or masked training in batches")
     x = model.tok(tokens.flatten(0, -2))
     if m.pooling == "cls":
         x = torch.cat([model.cls.weight.expand(len(x), 1, -1), x], dim=1)

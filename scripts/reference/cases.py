@@ -340,6 +340,7 @@ TRAINING = {
     "masked": {"schedule": "cosine", "warmup": 5, "objective": "masked"},
     "masked-batch": {"schedule": "linear", "norm": "batch", "objective": "masked", "lengths": PAIRS},
     "smoothed-labels": {"schedule": "linear", "warmup": 5, "label_smoothing": 0.2},
+    "smoothed-masked": {"schedule": "linear", "objective": "masked", "label_smoothing": 0.2},
 }
 TRAINING |= {f"{kind}/alone": TRAINING["full"] | {"type": kind} for kind in OTHERS}
 TRAINING |= {f"{kind}/rope-conv": TRAINING["rope-conv"] | {"type": kind} for kind in OTHERS}
@@ -364,6 +365,7 @@ INIT = {
     "image-frozen": {"lengths": SINGLE, "task": "image", "surrogates": "frozen"},
     "rope-conv": {"lengths": SINGLE, "positions": "rope", "conv": 3, "conv_residual": True},
     "masked": {"lengths": SINGLE, "objective": "masked"},
+    "smooth": {"lengths": SINGLE, "task": "image", "tok_init": "smooth"},
     "clustered": {"lengths": SINGLE, "type": "clustered", "bits": 63},
     "i-clustered": {"lengths": SINGLE, "type": "i-clustered", "bits": 63, "hash_bias": False},
     "lsh": {"lengths": SINGLE, "type": "lsh", "rounds": 4, "buckets": 64},

@@ -44,25 +44,24 @@ class Data:
         tensors = load_file(path)
         self.tokens, self.labels = tensors["tokens"], tensors["labels"].long()
         self.offsets = tensors["offsets"].tolist()
-        self.per_sample = config.shape.documents
         self.max_length = config.model.max_length
-        documents = self.per_sample * len(self.labels)
-        if len(self.offsets) != documents + 1:
-            raise SystemExit(f"{path}: {len(self.offsets)} offsets for {documents} documents")
+        n = len(self.labels)
+        self.documents = tensors["pairs"].tolist() if "pairs" in tensors else [[i] for i in range(n)]
+        if len(self.documents) != n or any(len(d) != config.shape.documents for d in self.documents):
+            raise SystemExit(f"{path}: not {n} examples of {config.shape.documents} documents")
 
     def document(self, i: int) -> Tensor:
         start, end = self.offsets[i], self.offsets[i + 1]
         return self.tokens[start : min(end, start + self.max_length)].long()
 
     def batch(self, samples: Tensor) -> tuple[list[Tensor], Tensor]:
-        n = self.per_sample
-        indices = (n * s + j for s in samples.tolist() for j in range(n))
+        indices = (i for s in samples.tolist() for i in self.documents[s])
         return [self.document(i) for i in indices], self.labels[samples.long()]
 
 
 def logits_of(model: Model, documents: list[Tensor]) -> Tensor:
     """The batched form where lengths allow it, which is the same but for rounding."""
-    if len({len(document) for document in documents}) > 1:
+    if len({len(document) for document in documents}) > 1 or not batched.has(model.config):
         return model(documents).logits
     tokens = torch.stack(documents)
     if model.config.shape.documents == 2:
