@@ -28,17 +28,19 @@ void tiny_print(TinyConf *c, char *json) {
     set_int(&c->d_emb, c->d), set_int(&c->max_length, 8);
     set_int(&c->B, 3), set_int(&c->vocab, 5), set_int(&c->classes, 3), set_int(&c->per_example, 1);
     set_word(&c->norm, "layer"), set_word(&c->positions, "learned"), set_word(&c->pooling, "mean");
+    set_word(&c->tok_init, "normal");
     set_word(&c->attention, "\"type\":\"cast\",\"clusters\":3");
     snprintf(json, 1024,
              "{\"depth\":%d,\"heads\":%d,\"d\":%d,\"d_ff\":%d,\"d_emb\":%d,\"max_length\":%d,"
              "\"conv\":%d,\"conv_residual\":%s,"
              "\"norm\":\"%s\",\"pre_norm\":%s,\"positions\":\"%s\",\"pooling\":\"%s\","
+             "\"tok_init\":\"%s\","
              "\"dropout\":%g,\"dropout_embed\":%g,\"dropout_attention\":%g,\"dropout_ffn\":%g,"
              "\"attention\":{%s}}",
              c->depth, c->heads, c->d, c->d_ff, c->d_emb, c->max_length, c->conv,
              c->conv_residual ? "true" : "false", c->norm, c->post_norm ? "false" : "true",
-             c->positions, c->pooling, c->dropout, at(c, DROPOUT_EMBED), at(c, DROPOUT_ATTENTION),
-             at(c, DROPOUT_FFN), c->attention);
+             c->positions, c->pooling, c->tok_init, c->dropout, at(c, DROPOUT_EMBED),
+             at(c, DROPOUT_ATTENTION), at(c, DROPOUT_FFN), c->attention);
 }
 
 static void draw_samples(Tiny *t, const TinyConf *c, Draws *d) {

@@ -11,6 +11,7 @@ typedef struct TinyConf {
     int depth, heads, d, d_ff, d_emb, max_length; /* 1, 1, 4, 5, d, 8 */
     int conv;                                     /* 0 */
     const char *norm, *positions, *pooling;       /* layer, learned, mean */
+    const char *tok_init;                         /* normal */
     const char *attention;                        /* "type":"cast","clusters":3 */
     bool post_norm, conv_residual;
     double dropout, masked; /* masked: the share of tokens to be guessed; 0: it classifies */

@@ -68,11 +68,16 @@ END
     sed "s/listops/retrieval/; s#$tmp/single#$tmp/pairs#; s/280/36/" "$tmp/single.json" >"$tmp/pairs.json"
 }
 
+# Sleeps FROM to TO milliseconds, each time others ($RANDOM is drawn from fixed seeds): moments to kill something at.
+nap() { # nap FROM TO
+    sleep "$(printf '0.%03d' $((10#${EPOCHREALTIME: -4} % ($2 - $1) + $1)))"
+}
 # Writes bytes, given as escapes, over those of a tensor, from byte AT of them on; a checksum is made right again.
 edit() { # edit FILE TENSOR BYTES [AT]
     local file=$1 header at crc
     header=$((8 + $(od -An -tu8 -N8 "$file")))
     at=$(head -c $header "$file" | grep -aoE "\"$2\":\{[^}]*\"data_offsets\":\[[0-9]+" | grep -oE '[0-9]+$')
+    [ -n "$at" ] || { echo "not ok - edit: $file has no tensor $2"; return 1; }
     printf '%b' "$3" | dd of="$file" bs=1 seek=$((header + at + ${4:-0})) conv=notrunc 2>/dev/null
     crc=$(tail -c +$((header + 1)) "$file" | gzip -c | tail -c 8 | od -An -tx4 -N4 | tr -d ' ')
     at=$(head -c $header "$file" | grep -aob '"crc32":"' | cut -d: -f1)

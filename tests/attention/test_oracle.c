@@ -193,7 +193,8 @@ static void open_trace(Sublayer *s) {
     int C = 0, k = 0, rounds = 0;
     bool keys = false;
     if (s->mech->clusters) s->mech->clusters(s->self, &C, &k);
-    if (C) s->trace.clusters = oracle_must(malloc((size_t)(C * k) * sizeof(int)));
+    const size_t clusters = (size_t)(C * k) * sizeof(int);
+    if (C) s->trace.clusters = memset(oracle_must(malloc(clusters)), 0x80, clusters);
     if (s->mech->groups) s->mech->groups(s->self, &rounds, &keys);
     s->trace.stride = s->N + 3;
     const size_t groups = (size_t)(h * rounds * s->trace.stride) * sizeof(int);

@@ -162,7 +162,7 @@ goes_on() { # goes_on DIR: the checkpoint is whole, and gives the bits of an und
 for ((k = 0; k < ${KILLS:-1}; k++)); do
     for rank in 0 2 ${KILLS:+1}; do
         start "$tmp/kill-$rank"
-        sleep "0.$((RANDOM % 1000 + 1000))"
+        nap 100 999
         [ ${#pids[@]} -eq 3 ] && kill -KILL "${pids[rank]}" && ended 60
         result $? "rank $rank is killed: the job ends" "$tmp/log"
         goes_on "$tmp/kill-$rank"

@@ -339,11 +339,11 @@ killed=0
 for ((i = 0; i < 8; i++)); do
     "${long[@]}" --out "$tmp/killed" --threads $((i % 2 + 1)) >"$tmp/out" 2>&1 &
     pid=$!
-    sleep "$(printf '0.%03d' $((RANDOM % 250 + 50)))"
+    nap 50 300
     kill -KILL $pid 2>/dev/null && killed=$((killed + 1))
     wait $pid 2>/dev/null
 done
 "${long[@]}" --out "$tmp/killed" >"$tmp/out" 2>&1
-[ $killed -gt 0 ] && [ "$(hash_of "$tmp/killed")" = "$reference" ]
+[ $killed -gt 0 ] && grep -q 'resuming at update' "$tmp/out" && [ "$(hash_of "$tmp/killed")" = "$reference" ]
 result $? "killed $killed times, the same bits" "$tmp/out"
 check "and nothing is left over" test -z "$(find "$tmp/killed" -name '*.tmp.*')"

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -158,6 +159,9 @@ static void test_notes(void **state) {
     Err err;
     (void)state;
     make("new", true);
+    /* However long the other splits took to write. */
+    assert_int_equal(chmod(scratch("new/train.safetensors"), 0600), 0);
+    assert_int_equal(chmod(scratch("new/train.safetensors"), 0644), 0);
     assert_true(verify("new", hash, &err));
     assert_false(file_exists(scratch("new/train.safetensors.checked")));
     expect_hash(hash);

@@ -35,6 +35,11 @@ static void write_again(const Dataset *d) {
         mem_free(a);
         mem_free(b);
     }
+    for (int i = 0; i < d->examples; i++) {
+        REQUIRE(e.labels[i] == d->labels[i], "another label %d", i);
+        for (int j = 0; j < d->per_example; j++)
+            REQUIRE(dataset_document(&e, i, j) == dataset_document(d, i, j), "another pair %d", i);
+    }
     dataset_close(&e);
 }
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/gemm.h"
+#include "core/token.h"
 #include "model/normalize.h"
 #include "sublayer.h"
 #include "tiny.h"
@@ -386,37 +387,60 @@ static void evaluation_is_the_forward_pass(void **state) {
     }
 }
 
-/* -log softmax of class k, of sample i. */
-static double surprise(const Tiny *t, int i, int k) {
+/* -log softmax of x (K) at `label`, which a share s of all classes smooths. */
+static double surprise(const real *x, int K, int label, double s) {
+    double all = 0, own = 0;
+    for (int k = 0; k < K; k++) {
+        double sum = 0;
+        for (int j = 0; j < K; j++) sum += exp((double)x[j] - (double)x[k]);
+        all += log(sum);
+        if (k == label) own = log(sum);
+    }
+    return (1 - s) * own + s / K * all;
+}
+
+static double surprise_of(const Tiny *t, int i, double s) {
     const int K = t->m.task.classes;
-    const real *x = t->out.logits + i * K;
+    return surprise(t->out.logits + i * K, K, t->samples[i].label, s);
+}
+
+/* The same of its masked tokens, of which out.logits has a row each. */
+static double surprise_of_masked(const Tiny *t, int i, double s) {
+    const int K = t->m.task.vocab, room = t->out.room;
     double sum = 0;
-    for (int j = 0; j < K; j++) sum += exp((double)x[j] - (double)x[k]);
-    return log(sum);
+    for (int j = 0; j < t->m.task.per_example; j++) {
+        const real *x =
+            t->out.logits + (size_t)(i * t->m.task.per_example + j) * (size_t)(room * K);
+        for (int n = 0; n < t->samples[i].length[j]; n++)
+            if (t->samples[i].ids[j][n] == TOKEN_MASKED)
+                sum += surprise(x + n * K, K, t->samples[i].targets[j][n], s);
+    }
+    return sum;
 }
 
 /* Labels are smoothed in the training step's loss alone. */
 static void evaluation_has_labels_as_they_are(void **state) {
     const double s = 0.3;
     (void)state;
-    for (int pairs = 0; pairs < 2; pairs++) {
+    for (int i = 0; i < 4; i++) {
         Tiny t;
-        const TinyConf conf = {.B = 6, .per_example = 1 + pairs, .classes = 5};
+        const int pairs = i % 2, masked = i / 2;
+        const TinyConf conf = {
+            .B = 6, .per_example = 1 + pairs, .classes = 5, .masked = masked ? 0.4 : 0};
+        double (*const of)(const Tiny *, int, double) = masked ? surprise_of_masked : surprise_of;
         tiny_open(&t, conf, draws_open("smooth", 1));
+        t.out.room = t.m.conf.max_length;
+        if (masked)
+            t.out.logits = mem_alloc((size_t)(6 * (1 + pairs) * t.out.room * t.m.task.vocab),
+                                     sizeof *t.out.logits);
         Engine e = open_engine(&t, 3, true);
         e.smoothing = s;
         tiny_step(&t, &e, 1);
-        for (int i = 0; i < t.B; i++) {
-            double all = 0;
-            for (int k = 0; k < 5; k++) all += surprise(&t, i, k);
-            const double want = (1 - s) * surprise(&t, i, t.samples[i].label) + s / 5 * all;
-            assert_true(fabs(t.out.loss[i] - want) < 1e-12 * want);
-        }
+        for (int j = 0; j < t.B; j++)
+            assert_true(fabs(t.out.loss[j] - of(&t, j, s)) < CLOSE * t.out.loss[j]);
         engine_evaluate(&e, t.samples, t.B, &t.out, NULL);
-        for (int i = 0; i < t.B; i++) {
-            const double want = surprise(&t, i, t.samples[i].label);
-            assert_true(fabs(t.out.loss[i] - want) < 1e-12 * want);
-        }
+        for (int j = 0; j < t.B; j++)
+            assert_true(fabs(t.out.loss[j] - of(&t, j, 0)) < CLOSE * t.out.loss[j]);
         engine_close(&e);
         tiny_close(&t);
     }

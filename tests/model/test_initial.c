@@ -30,6 +30,9 @@ static const Row rows[] = {
     {"blocks.0.conv.weight", CONSTANT, 0},
     {"blocks.0.attn.q.weight", UNIFORM, 0.306186218}, /* sqrt(6 / 64) */
     {"blocks.0.attn.q.bias", CONSTANT, 0},
+    {"blocks.0.attn.key.weight", UNIFORM, 0.306186218},
+    {"blocks.0.attn.v.weight", UNIFORM, 0.306186218},
+    {"blocks.0.attn.o.weight", UNIFORM, 0.306186218},
     {"blocks.0.attn.surrogate", NORMAL, 0.353553391}, /* 1 / sqrt 8 */
     {"blocks.0.attn.phi.bias", CONSTANT, 0},
     {"blocks.0.fc1.weight", UNIFORM, 0.273861279}, /* sqrt(6 / 80) */
@@ -76,7 +79,29 @@ static void as_the_table_has_it(void **state) {
     tiny_close(&t);
 }
 
+/* Rows of tokens an eighth of the vocabulary apart, as alike as the table has it where it is asked
+ * for, and not at all where it is not. */
+static void smooth_where_asked(void **state) {
+    (void)state;
+    enum { VOCAB = 64, APART = VOCAB / 8 };
+    for (int smooth = 0; smooth < 2; smooth++) {
+        Tiny t;
+        const TinyConf conf = {
+            .d_emb = EMBEDDING, .vocab = VOCAB, .tok_init = smooth ? "smooth" : "normal"};
+        tiny_open(&t, conf, draws_open("initial", 2));
+        params_init(&t.m.params, t.w, SEED);
+        const real *x = t.w + params_find(&t.m.params, "tok.weight")->at;
+        double sum = 0, n = EMBEDDING * (VOCAB - APART);
+        for (int i = 0; i < (VOCAB - APART) * EMBEDDING; i++)
+            sum += (double)x[i] * (double)x[i + APART * EMBEDDING] / n;
+        /* Columns are independent; within one, some eight numbers are. */
+        assert_true(fabs(sum - (smooth ? exp(-0.5) : 0)) < 5 * sqrt(2.0 / (8 * EMBEDDING)));
+        tiny_close(&t);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_table_has_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_table_has_it),
+                                       cmocka_unit_test(smooth_where_asked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

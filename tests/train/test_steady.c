@@ -7,10 +7,8 @@
 #include <cmocka.h>
 
 #include "core/gemm.h"
-#include "model/engine.h"
-#include "train/loader.h"
 #include "train/small.h"
-#include "train/state.h"
+#include "train/update.h"
 
 /* The C library's own, behind ours: these count, from all libraries of the program. */
 void *__libc_malloc(size_t);
@@ -59,24 +57,17 @@ typedef struct Run {
 } Run;
 
 static void layout(Run *r) {
-    state_layout(&r->s, &r->a, &r->c.model.params, false);
+    state_layout(&r->s, &r->a, &r->c.model.params, r->c.train.ema > 0);
     r->grads = arena_reals(&r->a, r->c.model.params.total);
     loader_layout(&r->f, &r->a);
 }
 
 static void make_update(Run *r, int64_t number) {
-    const Params *p = &r->c.model.params;
-    memset(r->grads, 0, p->total * sizeof *r->grads);
-    engine_begin_update(&r->e);
-    for (int micro = 0; micro < r->c.train.accumulate; micro++) {
-        loader_train(&r->f, number, micro);
-        engine_step(&r->e, r->f.batch.samples, r->f.batch.n, 0.1, rng_key(1), r->grads,
-                    &r->f.batch.out, NULL);
-    }
-    const double norm = adamw_grad_norm(&r->s.adamw, r->grads);
-    adamw_update(&r->s.adamw, &r->c.train.adamw, r->s.w, r->grads, 1e-3, clip_factor(norm, 1),
-                 number);
-    engine_commit(&r->e, r->s.w);
+    Update u = {&r->c.train, &r->f, &r->e, &r->s, r->grads, number};
+    u.lr = 1e-3;
+    assert_true(update_gradients(&u));
+    assert_true(update_is_finite(&u));
+    update_commit(&u);
     engine_weights(&r->e, r->s.w);
 }
 
@@ -111,6 +102,8 @@ static void test_single(void **state) {
     (void)state;
     run("\"batch\":4", false);
     run("\"batch\":3,\"accumulate\":2,\"clip\":1", false);
+    run("\"batch\":4,\"ema\":0.9,\"label_smoothing\":0.1", false);
+    run("\"batch\":4,\"objective\":\"masked\"", false);
 }
 
 static void test_pairs(void **state) {
