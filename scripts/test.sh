@@ -44,7 +44,7 @@ count() {
 do_test() { # do_test N COMMAND...
     local at=$log/$1 began=${EPOCHREALTIME/,/.} status
     shift
-    timeout --foreground "${TEST_TIMEOUT:-900}" "$@" >"$at" 2>&1
+    timeout --foreground -k 10 "${TEST_TIMEOUT:-900}" "$@" >"$at" 2>&1
     status=$?
     awk -v a="$began" -v b="${EPOCHREALTIME/,/.}" 'BEGIN { printf "%.1f\n", b - a }' >"$at.seconds"
     echo $status >"$at.status"
@@ -90,8 +90,9 @@ start_all() {
 passed=0 failed=0 skipped=0
 report() { # report N NAME
     local out=$log/$1 status counts p f s line
-    while [ ! -s "$out.status" ]; do sleep 0.1; done
-    status=$(<"$out.status")
+    while [ ! -s "$out.status" ] && kill -0 $pool 2>/dev/null; do sleep 0.1; done
+    status=$(cat "$out.status" 2>/dev/null) # none where it could not be written
+    status=${status:-1}
     counts=$(count "$out")
     read -r p f s <<<"$counts"
     if [ "$status" -eq 124 ]; then echo "timed out after ${TEST_TIMEOUT:-900} s" >>"$out"; fi

@@ -127,9 +127,14 @@ with_small_files() { ( # with_small_files COMMAND...
 ); }
 
 hash_of() { sha256sum <"$1/last.safetensors" || echo "$1 has none, at $RANDOM$RANDOM"; }
-# Of metrics everything but times, speeds, memory and where processes stopped, of each step the last line.
-metrics_of() { # metrics_of DIR
+# Of metrics everything but times, speeds, memory and where processes stopped.
+all_metrics_of() { # all_metrics_of DIR
+    [ -s "$1/metrics.jsonl" ] || { echo "$1 has none, at $EPOCHREALTIME"; return; }
     grep -vE '"(save|resume)"' "$1/metrics.jsonl" |
-        sed -E 's/, "(samples_per_s|tokens_per_s|gflops|peak_share|seconds|seconds_left|rss_mb|mapped_mb)": [^,}]*//g' |
+        sed -E 's/, "(samples_per_s|tokens_per_s|gflops|peak_share|seconds|seconds_left|rss_mb|mapped_mb)": [^,}]*//g'
+}
+# The same, of each step the last line.
+metrics_of() { # metrics_of DIR
+    all_metrics_of "$1" |
         awk -F '[,:]' '{ line[$2 $4 ($7 ~ /which/ ? $8 : "")] = $0 } END { for (key in line) print line[key] }' | sort
 }

@@ -10,11 +10,6 @@ train() { # train OUT THREADS CONFIG key=value...
     "$bin/cast_train" "$@" --out "$out" --threads "$threads" >>"$tmp/log" 2>&1
 }
 
-# Everything but times, speeds, memory and where processes stopped.
-metrics_of() {
-    grep -vE '"(save|resume)"' "$1/metrics.jsonl" | sed -E 's/, "(samples_per_s|tokens_per_s|gflops|peak_share|seconds|seconds_left|rss_mb|mapped_mb)": [^,}]*//g'
-}
-
 uses() { # uses RUN DIRECTORY: whether that flavour of OpenBLAS computed the run
     grep -q "OpenBLAS [0-9.]* ${2##*openblas-}" "$1/env.json"
 }
@@ -32,7 +27,7 @@ same() { # same NAME CONFIG key=value...
         result $? "$name: $threads threads" "$tmp/log"
     done
     train "$run-stop" 2 "$@" --stop-at 7 && train "$run-stop" 3 "$@"
-    [ "$(hash_of "$run-stop")" = "$want" ] && diff <(metrics_of "$run") <(metrics_of "$run-stop") >>"$tmp/log"
+    [ "$(hash_of "$run-stop")" = "$want" ] && diff <(all_metrics_of "$run") <(all_metrics_of "$run-stop") >>"$tmp/log"
     result $? "$name: stopped at 7 and resumed, metrics too" "$tmp/log"
     for flavour in /usr/lib/*/openblas-openmp /usr/lib/*/openblas-pthread; do
         # Without the one that programs find by themselves.

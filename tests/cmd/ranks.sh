@@ -10,7 +10,7 @@ fi
 mode=${CAST_MODE:-release}
 case $mode in release | debug | double) ;; *) echo "ok # SKIP MPI is not built with sanitizers"; exit 0 ;; esac
 out=$PWD/build/mpi-$mode
-make --no-print-directory MODE="$mode" MPI=1 OUT="build/mpi-$mode" "build/mpi-$mode/cast_train" \
+flock build/mpi.lock make --no-print-directory MODE="$mode" MPI=1 OUT="build/mpi-$mode" "build/mpi-$mode/cast_train" \
     "build/mpi-$mode/cast_bench" >"$tmp/log" 2>&1
 result $? "make MPI=1 builds" "$tmp/log"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -6,10 +6,15 @@
 #include "data/task.h"
 #include "scratch.h"
 
-static inline bool import_try(const char *task, const char *from, const char *out, Err *err) {
-    TaskRequest r = {.from = from, .out = out, .seed = 1};
+static inline bool import_seeded(const char *task, const char *from, const char *out, uint64_t seed,
+                                 Err *err) {
+    TaskRequest r = {.from = from, .out = out, .seed = seed};
     *err = (Err){0};
     return task_import(task_find(task), &r, err);
+}
+
+static inline bool import_try(const char *task, const char *from, const char *out, Err *err) {
+    return import_seeded(task, from, out, 1, err);
 }
 
 static inline void import_expect(const char *task, const char *from, const char *out) {

@@ -7,8 +7,8 @@
 
 #include "archive.h"
 #include "data/dataset.h"
+#include "data/import.h"
 #include "data/task.h"
-#include "scratch.h"
 
 enum { PIXELS = 1024, COLOUR = 3073, GREY = 1025, RECORDS = 20, BATCHES = 6 };
 
@@ -55,23 +55,11 @@ static void write_directory(const char *dir, int record) {
 }
 
 static bool import(const char *from, const char *out, uint64_t seed, Err *err) {
-    TaskRequest r = {.from = from, .out = out, .seed = seed};
-    return task_import(task_find("image"), &r, err);
+    return import_seeded("image", from, out, seed, err);
 }
 
 static void expect_error(const char *from, int code, const char *what) {
-    Err err = {0};
-    assert_false(import(from, scratch("never"), 1, &err));
-    assert_int_equal(err.code, code);
-    if (!strstr(err.text, what)) fail_msg("expected '%s' in: %s", what, err.text);
-    assert_false(file_exists(scratch("never")));
-}
-
-static void open_split(Dataset *d, const char *dir, int split) {
-    char path[FILE_PATH_MAX];
-    Err err = {0};
-    if (!dataset_path(path, dir, split, &err) || !dataset_open(d, path, &err))
-        fail_msg("%s", err.text);
+    import_refused("image", from, code, what);
 }
 
 /* Where in the six batches' order an example came from: all its pixels equal, and its label. */
@@ -91,7 +79,7 @@ static bool same_image(const Dataset *d, int example, const Bytes *batch, int i,
 /* Every training image is in exactly one of train and val, in order; test is test_batch.bin. */
 static void expect_import(const char *out, int record) {
     Dataset d[SPLITS];
-    for (int s = 0; s < SPLITS; s++) open_split(&d[s], out, s);
+    for (int s = 0; s < SPLITS; s++) import_open(&d[s], out, s);
     assert_int_equal(d[SPLIT_TRAIN].examples, 90);
     assert_int_equal(d[SPLIT_VAL].examples, 10);
     assert_int_equal(d[SPLIT_TEST].examples, 20);
@@ -142,7 +130,7 @@ static void test_every_colour(void **state) {
     bytes_free(&b);
     if (!import(scratch("colours"), scratch("out_colours"), 1, &err)) fail_msg("%s", err.text);
     unlink(scratch("colours/test_batch.bin"));
-    open_split(&d, scratch("out_colours"), SPLIT_TEST);
+    import_open(&d, scratch("out_colours"), SPLIT_TEST);
     assert_int_equal(d.offsets[d.documents], 1 << 24);
     for (int c = 0; c < 1 << 24; c++)
         if (d.tokens8[c] != expected_grey(c >> 16, c >> 8 & 255, c & 255))
@@ -209,7 +197,7 @@ static void test_seed(void **state) {
     for (int i = 0; i < 3; i++) free(val[i]);
     Dataset d;
     expect_import(scratch("seed2"), GREY);
-    open_split(&d, scratch("seed1"), SPLIT_VAL);
+    import_open(&d, scratch("seed1"), SPLIT_VAL);
     /* The labels of the first images held out by seed 1, so that the split never changes unnoticed.
      */
     static const int held[10] = {0, 4, 3, 6, 4, 1, 2, 7, 0, 1};
@@ -329,7 +317,7 @@ static void test_real_samples(void **state) {
     Err err = {0};
     if (!import(scratch("real"), scratch("out_real"), 1, &err)) fail_msg("%s", err.text);
     Dataset d;
-    open_split(&d, scratch("out_real"), SPLIT_TEST);
+    import_open(&d, scratch("out_real"), SPLIT_TEST);
     assert_int_equal(d.examples, 500);
     for (int i = 0; i < 500; i++) {
         assert_int_equal(d.labels[i], grey[i * GREY]);
@@ -353,7 +341,7 @@ static void test_real_data(void **state) {
     int count[10] = {0};
     for (int s = 0; s < SPLITS; s++) {
         Dataset d;
-        open_split(&d, scratch("out_all"), s);
+        import_open(&d, scratch("out_all"), s);
         assert_int_equal(d.examples, expected[s]);
         for (int i = 0; i < d.examples; i++) count[d.labels[i]]++;
         dataset_close(&d);

@@ -10,8 +10,8 @@
 
 #include "core/lanes.h"
 #include "data/dataset.h"
+#include "data/import.h"
 #include "data/task.h"
-#include "scratch.h"
 
 enum { SHORTEST = 501, LONGEST = 1999 }; /* of the Long Range Arena */
 
@@ -102,33 +102,13 @@ static void generate(const char *out, uint64_t seed, int train, int val, int tes
     if (!task_generate(task_find("listops"), &r, &err)) fail_msg("%s", err.text);
 }
 
-static void open_split(Dataset *d, const char *dir, int split) {
-    char path[FILE_PATH_MAX];
-    Err err = {0};
-    if (!dataset_path(path, dir, split, &err) || !dataset_open(d, path, &err))
-        fail_msg("%s", err.text);
-}
-
-static bool same_file(const char *a, const char *b, int split) {
-    char path[FILE_PATH_MAX];
-    size_t size[2];
-    Err err;
-    assert_true(dataset_path(path, a, split, &err));
-    unsigned char *x = scratch_read(path, &size[0]);
-    assert_true(dataset_path(path, b, split, &err));
-    unsigned char *y = scratch_read(path, &size[1]);
-    bool same = size[0] == size[1] && memcmp(x, y, size[0]) == 0;
-    free(x);
-    free(y);
-    return same;
-}
-
 static void test_threads(void **state) {
     (void)state;
     generate(scratch("one"), 5, 300, 40, 50, 1);
     for (int threads = 2; threads <= 5; threads++) {
         generate(scratch("many"), 5, 300, 40, 50, threads);
-        for (int s = 0; s < SPLITS; s++) assert_true(same_file(scratch("one"), scratch("many"), s));
+        for (int s = 0; s < SPLITS; s++)
+            assert_true(import_same(scratch("one"), scratch("many"), s));
     }
 }
 
@@ -137,10 +117,10 @@ static void test_seeds_and_sizes(void **state) {
     generate(scratch("five"), 5, 300, 40, 50, 2);
     generate(scratch("six"), 6, 300, 40, 50, 2);
     generate(scratch("short"), 5, 10, 40, 50, 2);
-    for (int s = 0; s < SPLITS; s++) assert_false(same_file(scratch("five"), scratch("six"), s));
-    assert_true(same_file(scratch("five"), scratch("short"), SPLIT_TEST));
-    assert_true(same_file(scratch("five"), scratch("short"), SPLIT_VAL));
-    assert_false(same_file(scratch("five"), scratch("short"), SPLIT_TRAIN));
+    for (int s = 0; s < SPLITS; s++) assert_false(import_same(scratch("five"), scratch("six"), s));
+    assert_true(import_same(scratch("five"), scratch("short"), SPLIT_TEST));
+    assert_true(import_same(scratch("five"), scratch("short"), SPLIT_VAL));
+    assert_false(import_same(scratch("five"), scratch("short"), SPLIT_TRAIN));
 }
 
 /* The set of seed 1 stays what it is: results are set beside each other for years. */
@@ -150,7 +130,7 @@ static void test_golden(void **state) {
     generate(scratch("golden"), 1, 500, 20, 20, 2);
     for (int s = 0; s < SPLITS; s++) {
         Dataset d;
-        open_split(&d, scratch("golden"), s);
+        import_open(&d, scratch("golden"), s);
         assert_string_equal(st_meta(&d.file, "hash"), hash[s]);
         dataset_close(&d);
     }
@@ -205,7 +185,7 @@ static void count_splits(Counts *c, const char *dir, int total) {
     int done = 0;
     for (int s = 0; s < SPLITS; s++) {
         Dataset d;
-        open_split(&d, dir, s);
+        import_open(&d, dir, s);
         for (int i = 0; i < d.examples; i++) {
             int ids[LONGEST], n = dataset_tokens(&d, i, LONGEST, ids);
             count_sample(c, ids, n, d.labels[i]);

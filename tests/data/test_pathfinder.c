@@ -8,10 +8,10 @@
 #include "archive.h"
 #include "core/lanes.h"
 #include "data/dataset.h"
+#include "data/import.h"
 #include "data/pathfinder_tree.h"
 #include "data/task.h"
 #include "io/png.h"
-#include "scratch.h"
 
 enum { SIDE = 32, PIXELS = SIDE * SIDE, BATCHES = 2, IMAGES = 20 /* of a batch */ };
 
@@ -104,23 +104,11 @@ static void add_tree(Bytes *tar, const char *root, const char *dir, bool metadat
 }
 
 static bool import(const char *from, const char *out, uint64_t seed, Err *err) {
-    TaskRequest r = {.from = from, .out = out, .seed = seed};
-    return task_import(task_find("pathfinder"), &r, err);
+    return import_seeded("pathfinder", from, out, seed, err);
 }
 
 static void expect_error(const char *from, int code, const char *what) {
-    Err err = {0};
-    assert_false(import(from, scratch("never"), 1, &err));
-    if (err.code != code || !strstr(err.text, what))
-        fail_msg("expected %d '%s' in: %d %s", code, what, err.code, err.text);
-    assert_false(file_exists(scratch("never")));
-}
-
-static void open_split(Dataset *d, const char *dir, int split) {
-    char path[FILE_PATH_MAX];
-    Err err = {0};
-    if (!dataset_path(path, dir, split, &err) || !dataset_open(d, path, &err))
-        fail_msg("%s", err.text);
+    import_refused("pathfinder", from, code, what);
 }
 
 /* Every image but `missing` is in exactly one split, in the order of the metadata. */
@@ -129,7 +117,7 @@ static void expect_import(const char *out, int missing) {
     int at[SPLITS] = {0}, n = 0;
     unsigned char p[PIXELS];
     for (int s = 0; s < SPLITS; s++) {
-        open_split(&d[s], out, s);
+        import_open(&d[s], out, s);
         n += d[s].examples;
     }
     assert_int_equal(n, BATCHES * IMAGES - (missing >= 0));
@@ -167,18 +155,7 @@ static void test_directories(void **state) {
 }
 
 static void expect_same(const char *a, const char *b) {
-    static const char *const names[] = {"train", "val", "test"};
-    for (int i = 0; i < SPLITS; i++) {
-        char path[2][FILE_PATH_MAX];
-        size_t n[2];
-        snprintf(path[0], sizeof path[0], "%s/%s.safetensors", a, names[i]);
-        snprintf(path[1], sizeof path[1], "%s/%s.safetensors", b, names[i]);
-        unsigned char *p = scratch_read(path[0], &n[0]), *q = scratch_read(path[1], &n[1]);
-        assert_int_equal(n[0], n[1]);
-        assert_memory_equal(p, q, n[0]);
-        free(p);
-        free(q);
-    }
+    for (int i = 0; i < SPLITS; i++) assert_true(import_same(a, b, i));
 }
 
 static void import_archive(const Bytes *tar, const char *name, const char *out) {
@@ -279,7 +256,7 @@ static void test_seed(void **state) {
     assert_true(import(scratch("seeded"), scratch("seed2"), 2, &err));
     expect_same(scratch("seed1"), scratch("seed1b"));
     expect_import(scratch("seed2"), -1);
-    open_split(&d, scratch("seed1"), SPLIT_TRAIN);
+    import_open(&d, scratch("seed1"), SPLIT_TRAIN);
     assert_int_equal(d.examples, 32);
     dataset_close(&d);
     size_t n[2];
@@ -431,7 +408,7 @@ static void expect_sample(const char *name, int images) {
     double sum = 0;
     for (int s = 0; s < SPLITS; s++) {
         Dataset d;
-        open_split(&d, scratch("real"), s);
+        import_open(&d, scratch("real"), s);
         for (int i = 0; i < d.examples * PIXELS; i++) sum += d.tokens8[i];
         for (int i = 0; i < d.examples; i++) labels += d.labels[i];
         n += d.examples;

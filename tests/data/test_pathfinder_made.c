@@ -7,18 +7,11 @@
 
 #include "core/lanes.h"
 #include "data/dataset.h"
+#include "data/import.h"
 #include "data/pathfinder_tree.h"
 #include "data/task.h"
-#include "scratch.h"
 
 enum { SIDE = 32, PIXELS = SIDE * SIDE };
-
-static void open_split(Dataset *d, const char *dir, int split) {
-    char path[FILE_PATH_MAX];
-    Err err = {0};
-    if (!dataset_path(path, dir, split, &err) || !dataset_open(d, path, &err))
-        fail_msg("%s", err.text);
-}
 
 static bool generate(const char *task, const TaskRequest *r, Err *err) {
     return task_generate(task_find(task), r, err);
@@ -38,7 +31,7 @@ static void test_export(void **state) {
     for (int s = 0, i = 0; s < SPLITS; s++) {
         static const int order[SPLITS] = {SPLIT_TEST, SPLIT_VAL, SPLIT_TRAIN};
         Dataset d;
-        open_split(&d, scratch("made"), order[s]);
+        import_open(&d, scratch("made"), order[s]);
         for (int k = 0; k < d.examples; k++, i++) {
             unsigned char p[PIXELS];
             bool empty;
@@ -101,14 +94,14 @@ static void test_pathx(void **state) {
     Dataset d;
     (void)state;
     if (!generate("pathx", &r, &err)) fail_msg("%s", err.text);
-    open_split(&d, scratch("px"), SPLIT_TRAIN);
+    import_open(&d, scratch("px"), SPLIT_TRAIN);
     assert_int_equal(dataset_length(&d, 0), 16384);
     assert_non_null(strstr(st_meta(&d.file, "source"), "8 distractors, contrast 0.9"));
     dataset_close(&d);
     r.settings[r.nsettings++] = (TaskSetting){"as-released", ""};
     r.out = scratch("px2");
     if (!generate("pathx", &r, &err)) fail_msg("%s", err.text);
-    open_split(&d, scratch("px2"), SPLIT_TRAIN);
+    import_open(&d, scratch("px2"), SPLIT_TRAIN);
     assert_non_null(strstr(st_meta(&d.file, "source"), "17 distractors, contrast 0.7"));
     dataset_close(&d);
     r.settings[r.nsettings++] = (TaskSetting){"distractors", "0"};
@@ -116,7 +109,7 @@ static void test_pathx(void **state) {
     r.settings[r.nsettings++] = (TaskSetting){"difficulty", "easy"};
     r.out = scratch("px3");
     if (!generate("pathx", &r, &err)) fail_msg("%s", err.text);
-    open_split(&d, scratch("px3"), SPLIT_TRAIN);
+    import_open(&d, scratch("px3"), SPLIT_TRAIN);
     assert_int_equal(dataset_length(&d, 0), 64 * 64);
     assert_non_null(strstr(st_meta(&d.file, "source"), "6 paddles, 0 distractors"));
     dataset_close(&d);
