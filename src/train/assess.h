@@ -3,7 +3,7 @@
 #ifndef TRAIN_ASSESS_H
 #define TRAIN_ASSESS_H
 
-#include "train/state.h"
+#include "train/score.h"
 #include "train/trained.h"
 
 /* Of more than ASSESS_MOST_CLASSES there is no table of confusions. */

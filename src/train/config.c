@@ -14,6 +14,7 @@
 #include "optim/schedule.h"
 #include "train/guard.h"
 #include "train/kept.h"
+#include "train/score.h"
 #include "train/shipped.h"
 
 static const char *task_name(int i) { return task_table[i] ? task_table[i]->name : NULL; }
@@ -108,6 +109,10 @@ static const ConfigKey train_keys[] = {
     {"save_minutes", KEY_REAL, AT(save_minutes), "5", 0.01, 1e6, NULL,
      "minutes between checkpoints, besides those at validations",
      .flags = KEY_FREE | KEY_INCIDENTAL},
+    {"best", KEY_CHOICE, AT(best), "\"accuracy\"", 0, 0, NULL,
+     "what best.safetensors is the best in, of validations: the highest accuracy, or the lowest "
+     "loss",
+     .choice = score_by_name},
     {"patience", KEY_INT, AT(patience), "0", 0, 1e9, NULL,
      "validations in a row without a new best that end the run; 0: none do"},
     {"keep", KEY_INT, AT(keep), "0", 0, KEPT_MOST, NULL,

@@ -11,7 +11,7 @@ typedef enum Objective { OBJECTIVE_CLASSIFY, OBJECTIVE_MASKED } Objective;
 
 typedef struct TrainConf {
     int epochs, steps, batch, accumulate, warmup, schedule, eval_every, log_every, lanes, seed, nan;
-    int objective, keep, patience, eval_limit;
+    int objective, keep, patience, best, eval_limit;
     double mask; /* resolved: the share of tokens in masked training, 0 in classification */
     double lr, clip, minutes, save_minutes, label_smoothing, ema;
     bool tensorboard;

@@ -3,7 +3,7 @@
 #define TRAIN_EVALUATE_H
 
 #include "train/loader.h"
-#include "train/state.h"
+#include "train/score.h"
 
 /* What is wanted of an evaluation beside its means; any may be NULL or 0. */
 typedef struct Watch {

@@ -72,7 +72,8 @@ static const State *with_best(const Keeper *k) { return k->best_waits ? &k->best
 int64_t keep_best_so_far(const Keeper *k) { return with_best(k)->best_update; }
 
 bool keep_would_be_best(const Keeper *k, const Score *score) {
-    return keep_best_so_far(k) == 0 || score_beats(score, &with_best(k)->best);
+    return keep_best_so_far(k) == 0 ||
+           score_beats(score, &with_best(k)->best, (ScoreBy)k->c->train.best);
 }
 
 static void try_best_again(Keeper *k, Err *err) {

@@ -38,7 +38,7 @@ void keep_best(Keeper *k, const Score *score);
 /* The update of the best so far, 0 for none. */
 int64_t keep_best_so_far(const Keeper *k);
 
-/* Whether it beats that (score_beats). */
+/* Whether it beats that, by train.best. */
 bool keep_would_be_best(const Keeper *k, const Score *score);
 
 /* With train.keep: keeps the state that was just validated, and removes what is one too many when

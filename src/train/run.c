@@ -8,7 +8,7 @@
 #include "core/mem.h"
 #include "io/json.h"
 #include "io/lines.h"
-#include "train/state.h"
+#include "train/score.h"
 
 enum { LINE_MAX_BYTES = 1 << 16 };
 
@@ -328,14 +328,21 @@ const cJSON *run_init(const Run *r) {
     return init ? init : last;
 }
 
+/* Runs of older versions do not say: train.best was its default. */
+static ScoreBy best_by(const Run *r) {
+    const char *by = json_string(cJSON_GetObjectItemCaseSensitive(r->config, "train"), "best");
+    return by && !strcmp(by, score_by_name(SCORE_BY_LOSS)) ? SCORE_BY_LOSS : SCORE_BY_ACCURACY;
+}
+
 const RunLine *run_best(const Run *r) {
     const RunLine *best = NULL;
+    const ScoreBy by = best_by(r);
     Score so_far;
     for (int i = 0; i < r->val.n; i++) {
         const RunLine *l = &r->val.line[i];
         if (!isfinite(l->value[RUN_LOSS])) continue;
         const Score score = {l->value[RUN_ACCURACY], l->value[RUN_LOSS]};
-        if (!best || score_beats(&score, &so_far)) best = l, so_far = score;
+        if (!best || score_beats(&score, &so_far, by)) best = l, so_far = score;
     }
     return best;
 }

@@ -60,8 +60,8 @@ double run_number(const Run *r, const char *path, double other);
  * nothing. */
 const cJSON *run_init(const Run *r);
 
-/* The line of validation with the highest accuracy (of equal ones the lowest loss) among those with
- * a finite loss, as training chooses best.safetensors; NULL: none. */
+/* The best line of validation by train.best (score_beats) among those with a finite loss, as
+ * training chooses best.safetensors; NULL: none. */
 const RunLine *run_best(const Run *r);
 
 /* How far training is: step, and of the values epoch and seconds. Step 0: nothing is reported. */

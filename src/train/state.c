@@ -66,10 +66,6 @@ static int small_tensors(const State *s, StTensor *t) {
     return n;
 }
 
-bool score_beats(const Score *a, const Score *b) {
-    return a->accuracy > b->accuracy || (a->accuracy == b->accuracy && a->loss < b->loss);
-}
-
 bool state_save(const State *s, const cJSON *config, const char *path, Err *err) {
     const Params *p = s->params;
     const size_t most = vectors(s->ema) * (size_t)p->count + SMALL;

@@ -23,13 +23,7 @@
 #include "optim/adamw.h"
 #include "train/guard.h"
 #include "train/identity.h"
-
-typedef struct Score {
-    double accuracy, loss;
-} Score;
-
-/* More accuracy, or as much and less loss. */
-bool score_beats(const Score *a, const Score *b);
+#include "train/score.h"
 
 typedef struct Tally {
     double updates, answers, loss, correct, norm; /* norm: of gradients, summed over updates */

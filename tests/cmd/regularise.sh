@@ -122,6 +122,25 @@ check "forgets what is still to come" test "$(names "$tmp/kept")" = "at-00000000
 cp "$tmp/without-batch/last.safetensors" "$tmp/kept/at-0000000019.safetensors"
 expect 65 'at-0000000019.safetensors: was saved under another config' "one of another run" "$bin/cast_eval" "$tmp/kept" --average
 
+# ---- the best ----
+
+# The update that a run tested as its best, or "none", and the first of its validations in an order of "accuracy loss update".
+tested_best() {
+    sed -nE 's/^.*"kind": "test", "step": ([0-9]+),.*"which": "best".*/\1/p' "$1/metrics.jsonl" | grep . || echo none
+}
+validated_best() { # validated_best RUN SORT...
+    sed -nE 's/^.*"kind": "val", "step": ([0-9]+),.*"accuracy": ([^,]*), "loss": ([^,]*),.*/\2 \3 \1/p' "$1/metrics.jsonl" |
+        sort -s "${@:2}" | sed 's/.* //;q'
+}
+short=("${train[@]}" train.steps=60 train.eval_every=3 train.lr=0.02)
+expect 0 'the best so far' "a run that is best by loss" "${short[@]}" train.best=loss --out "$tmp/by-loss"
+expect 0 'the best so far' "and one by accuracy" "${short[@]}" --out "$tmp/by-accuracy"
+check "has the update of the lowest loss" test "$(tested_best "$tmp/by-loss")" = "$(validated_best "$tmp/by-loss" -k 2,2g -k 1,1rg)"
+check "and of the highest accuracy" \
+    test "$(tested_best "$tmp/by-accuracy")" = "$(validated_best "$tmp/by-accuracy" -k 1,1rg -k 2,2g)"
+check "which are two" test "$(tested_best "$tmp/by-loss")" != "$(tested_best "$tmp/by-accuracy")"
+expect 78 'train.best \("accuracy", now "loss"\)' "a run stays with its own" "${short[@]}" train.best=loss --out "$tmp/by-accuracy"
+
 # ---- patience ----
 
 lines() { grep -c "\"kind\": \"$2\"" "$1/metrics.jsonl"; }

@@ -155,6 +155,19 @@ static void test_equal_accuracy(void **state) {
     run_free(&r);
 }
 
+/* train.best: by accuracy where it is not said. */
+static void test_best_by_loss(void **state) {
+    (void)state;
+    Run r = read_run(VAL(1, 0.75, 2) VAL(2, 0.25, 1) VAL(3, 0.5, 1) VAL(4, 0.5, 1), true);
+    cJSON *train = cJSON_GetObjectItemCaseSensitive(r.config, "train");
+    assert_int_equal(run_best(&r)->step, 1);
+    cJSON_AddStringToObject(train, "best", "loss");
+    assert_int_equal(run_best(&r)->step, 3);
+    cJSON_ReplaceItemInObjectCaseSensitive(train, "best", cJSON_CreateString("accuracy"));
+    assert_int_equal(run_best(&r)->step, 1);
+    run_free(&r);
+}
+
 /* Training never keeps such weights, whatever their accuracy. */
 static void test_best_has_a_finite_loss(void **state) {
     (void)state;
@@ -424,6 +437,7 @@ int main(void) {
         cmocka_unit_test(test_last_line_alone),
         cmocka_unit_test(test_steps_done_twice),
         cmocka_unit_test(test_equal_accuracy),
+        cmocka_unit_test(test_best_by_loss),
         cmocka_unit_test(test_best_has_a_finite_loss),
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_a_test_without_a_loss),
