@@ -62,6 +62,8 @@ is_masked_half() { # RUN: what a recipe with masked=N begins with; a run of the 
 
 keep() { # DIR [NAME]: one that failed at once has not all of these files, and counts as well
     local run to file kept rows
+    [ ! -e "$1/config.json" ] ||
+        { echo "results.sh: $1 is a run: name the directory that it is in, whose runs are kept" >&2; exit 66; }
     kept=results/metrics/${2-$(basename "$1")}
     rows=("${1%/}"/*.jsonl)
     if [ -e "${rows[0]}" ]; then

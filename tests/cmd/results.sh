@@ -89,6 +89,7 @@ expect 0 '^[|] 4 [|] - [|] - [|] - [|]$' "a short one first" "${results[@]}" win
 mkdir -p "$root/runs/sweep/failed"
 echo '{}' >"$root/runs/sweep/failed/config.json"
 (cd "$root" && expect 0 'results/metrics/sweep/failed' "a run that failed at once counts" "${results[@]}" keep runs/sweep)
+(cd "$root" && expect 66 'failed is a run: name the directory' "a run by itself" "${results[@]}" keep runs/sweep/failed)
 check "as it is" test "$(ls "$root/results/metrics/sweep/failed")" = config.json
 mkdir -p "$root/runs/halves/"{text-masked,text-masked-masked}
 echo '{"train": {"objective": "classify"}}' >"$root/runs/halves/text-masked/config.json"
