@@ -161,6 +161,7 @@ pathfinder slow 11000 train.lr=5e-4
 image batch 2700 model.norm=batch train.lr=2e-3
 image layer 2700
 image dropout 2700 model.dropout=0.1 model.dropout_embed=0 train.weight_decay=0.05
+pathfinder fast 11000 train.lr=2e-3
 pathfinder twenty 25000 train.weight_decay=0.1
 END
 }
