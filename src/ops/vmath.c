@@ -149,7 +149,7 @@ typedef struct Laplace {
     Vec value, slope;
 } Laplace;
 
-/* By erfc rather than 1 + erf: in float the latter is 0 for x < -0.9, and top-k would see only
+/* By erfc rather than 1 + erf: in float the latter is 0 for x < -0.86, and top-k would see only
  * ties. Always inline: gcc finds this and laplace_row too large for a loop, and outside of it
  * `left` is no constant and every load a call of memcpy. */
 static inline __attribute__((always_inline)) Laplace laplace(Vec x) {
