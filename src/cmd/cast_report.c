@@ -65,7 +65,7 @@ static const Option options[] = {
      .words = formats},
     {"columns", OPTION_TEXT, AT(columns), "LIST",
      "these columns of the table (with --html of the page's, with --papers beside published "
-     "figures), in this order: 'clusters,test_best_percent'; help lists them"},
+     "figures), in this order: 'clusters,test_best_percent'; with a RUN, help lists them"},
     {"caption", OPTION_TEXT, AT(caption), "TEXT",
      "of --format latex, which is a table environment then"},
     {"label", OPTION_TEXT, AT(label), "NAME", "the same, for \\ref: tab:clusters"},

@@ -39,7 +39,7 @@ static const Option options[] = {
      "stop after update S, saved; the schedule stays that of the whole run", 1, MOST_UPDATES},
     {"fast", OPTION_FLAG, AT(request.fast), NULL,
      "a smoke run: does it all work? A few updates on a small set of its own, made here, in a "
-     "directory of its own [runs/<...>-fast]; nothing goes on from it, and no report takes it for "
+     "directory of its own [runs/<...>-fast]; no run goes on there, and no report takes it for "
      "a result"},
     {"no-test", OPTION_FLAG, AT(request.no_test), NULL,
      "without the test at the end, which the same command without it makes"},
@@ -66,6 +66,9 @@ static void print_choices(FILE *f) {
 
 static void print_keys(FILE *f) {
     fputs("keys of a config, with what they may be and their defaults:\n", f);
+    fputs("  base                             another config, by its path from this one's folder: "
+          "this one has what differs (a string)\n",
+          f);
     config_help(f);
 }
 
@@ -76,7 +79,8 @@ static const Program program = {
     "[--no-test]\n"
     "                  [--accept-data] [--dry-run [--json]] [--fast]\n"
     "\n"
-    "Trains the model of CONFIG, a JSON file, on its task; any key can be set by key=value. Data "
+    "Trains the model of CONFIG, a JSON file or one that is named below, on its task; any key can "
+    "be set by key=value. Data "
     "that can be generated is generated first. A run lives in a directory; where that holds a "
     "checkpoint of the same config, the run goes on from there, with the data that it was "
     "made with. SIGINT (Ctrl-C), SIGTERM, SIGHUP "
@@ -202,7 +206,7 @@ int main(int argc, char **argv) {
     Err err = {0};
     TrainEnd end = TRAIN_DONE;
     char *command = option_command(argc, argv), *rest = without_stop_at(argc, argv);
-    o.request.command = command;
+    o.request.command = rest;
     const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) &&
                     check_options(&o, &err) && ranks_open(lanes_processors(), &err) &&
                     train(&o, &end, &err) && (!o.request.dry_run || err_check_stdout(&err));

@@ -140,11 +140,13 @@ static const struct {
     {EX_OSERR,
      "no memory, threads or stacks as they are needed, or a processor that lacks what the "
      "program was built for"},
-    {EX_CANTCREAT, "a file cannot be made, has no room, or would take the place of another's"},
+    {EX_CANTCREAT, "a file cannot be made, has no room, or would take the place of another's; or "
+                   "another process is at work in the directory"},
     {EX_IOERR, "a write failed"},
     {EX_TEMPFAIL, "interrupted; what cast_train and cast_sweep had done is saved, and the same "
                   "command goes on"},
-    {EX_CONFIG, "a key of the config, or its value, is wrong, or other data than a run began with"},
+    {EX_CONFIG, "a config that is no JSON, or has a wrong key or value; or other data than a run "
+                "began with"},
 };
 
 static void put_statuses(FILE *f) {

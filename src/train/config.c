@@ -472,10 +472,27 @@ static void help_augment(FILE *f, const Task *task) {
     schema_help(f, task->augment_keys, "data");
 }
 
+static void list_flagged(FILE *f, const ConfigKey *keys, const char *section, int flag,
+                         const char *between) {
+    for (; keys->name; keys++) {
+        if (!(keys->flags & flag)) continue;
+        fprintf(f, "%s%s.%s", between, section, keys->name);
+        between = ", ";
+    }
+}
+
 void config_help(FILE *f) {
     schema_help(f, root_keys, "");
     schema_help(f, all_data_keys, "data");
     schema_help(f, train_keys, "train");
     model_help(f);
     for (int i = 0; task_table[i]; i++) help_augment(f, task_table[i]);
+    fputs("\nA run may go on, in its --out, with other values of these, the last ones with a "
+          "schedule "
+          "without an\nend (constant, rsqrt):",
+          f);
+    list_flagged(f, all_data_keys, "data", KEY_FREE, "\n  ");
+    list_flagged(f, train_keys, "train", KEY_FREE, ", ");
+    list_flagged(f, train_keys, "train", KEY_LENGTH, "\n  ");
+    fputs("\n", f);
 }

@@ -62,10 +62,12 @@ static bool check_data(const Identity *was, const Identity *now, const Loader *f
         if (!identity_differs(was, now, s)) continue;
         other_data(text, was, now, f, s, checkpoint);
         if (!accept)
-            return err_set(err, EX_CONFIG,
-                           "%s. Say where those are by data.dir=DIR; or 'cast_train ... "
-                           "--accept-data' goes on with these, which metrics.jsonl will tell",
-                           text);
+            return err_set(
+                err, EX_CONFIG,
+                "%s. Say where those are by data.dir=DIR, and where the run is by --out; "
+                "or 'cast_train ... --accept-data' goes on with these, which "
+                "metrics.jsonl will tell",
+                text);
         log_warn("%s; going on with other data", text);
     }
     return true;
@@ -99,7 +101,7 @@ bool identity_no_data(const Config *c, const char *checkpoint, Err *err) {
     return err_set(err, EX_NOINPUT,
                    "%s. The data are looked for in %s, from %s. %s goes on with those that it was "
                    "made with, and none are made for it: call it from where it was begun, or say "
-                   "where they are by data.dir=DIR",
+                   "where they are by data.dir=DIR, and where the run is by --out",
                    err->text, c->data_dir, file_here(here), checkpoint);
 }
 

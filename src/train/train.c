@@ -94,7 +94,7 @@ static bool bad_update(Trainer *t, Update *u, Err *err) {
     snprintf(what, sizeof what, "update %lld: %s; it is not made", (long long)u->number, bad);
     const bool skip = t->c->train.nan == GUARD_SKIP;
     if (!skip || g->in_a_row == 0) update_tell_bad(u);
-    if (!skip) return not_finite(t, what, u->number, "; or train.nan=skip, in this", err);
+    if (!skip) return not_finite(t, what, u->number, "; or train.nan=skip, in this --out", err);
     update_skip(u);
     t->keep.saved = false;
     meter_skip(&t->meter, &t->state);

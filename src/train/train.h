@@ -12,7 +12,7 @@
 
 typedef struct TrainRequest {
     const char *dir;         /* the run's */
-    const char *command;     /* how this program was called: kept in env.json */
+    const char *command;     /* that trains the run, kept in env.json: without --stop-at */
     int stop_at;             /* the update after which to stop; 0: the horizon */
     bool dry_run;            /* print what the start prints, and touch nothing */
     bool json;               /* of a dry run: that as JSON, on standard output */

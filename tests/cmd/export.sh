@@ -106,6 +106,7 @@ result $? "the task from there, in two goes" "$tmp/log"
 expect 0 '' "exports it" "${export[@]}" "$tmp/begun" --out "$tmp/b"
 check "with where it began" has "$tmp/b.md" \
     "^\\| first weights \\| $tmp/masked/last.safetensors, update 20, of masked training \\|\$"
+check "by a command that trains all of it" lacks "$tmp/b.md" '--stop-at'
 check "which it needs" has "$tmp/b.md" 'trains it anew, from its first weights, which are to be trained before$'
 # shellcheck disable=SC2016
 sed -n '/^## Config of the first weights$/,$p' "$tmp/b.md" | sed '1,3d;$d' >"$tmp/b.json"

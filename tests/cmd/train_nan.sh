@@ -45,7 +45,7 @@ in_pieces() { # in_pieces NAME REFERENCE OUT COMMAND...
 expect 78 "'train.nan' must be one of stop, skip, rollback, got \"ignore\"" "a policy that is none" \
     "${train[@]}" train.nan=ignore --out "$tmp/none"
 wild=("${train[@]}" train.lr=1 train.weight_decay=4 "train.eval_every=$every") # weights grow threefold with each update
-expect 70 'update [0-9]+: .*; it is not made.*or train.nan=skip, in this$' "as it is, the run stops" "${wild[@]}" --out "$tmp/stop"
+expect 70 'update [0-9]+: .*; it is not made.*or train.nan=skip, in this --out$' "as it is, the run stops" "${wild[@]}" --out "$tmp/stop"
 bad=$(sed -nE 's/.*cast_train: update ([0-9]+): .*/\1/p' "$tmp/out")
 check "without another file" test ! -e "$tmp/stop/rollback.safetensors"
 check "its checkpoint is one of 0.1.0" bash -c "! grep -q 'state.guard' '$tmp/stop/last.safetensors'"
