@@ -22,7 +22,8 @@ def of_metrics(run):
             scalars = {tag: {step: x for step, x in steps.items() if step <= line["step"]}
                        for tag, steps in scalars.items()}
         group = line["kind"] + ("_" + line["which"] if line["kind"] == "test" else "")
-        for key in KEYS.get(line["kind"], []):
+        masked = ["bits"] if "bits" in line else []  # of masked training
+        for key in KEYS.get(line["kind"], []) + masked:
             value = np.float32("nan" if line[key] is None else line[key])
             scalars.setdefault(f"{group}/{key}", {})[line["step"]] = value
     return scalars

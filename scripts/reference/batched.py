@@ -45,7 +45,8 @@ def single_assignment_top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     to their next choice, until nobody is. A few rounds instead of N turns.
     """
     B, C, N = scores.shape
-    turn = torch.sort(scores.amax(1), dim=-1, descending=True, stable=True).indices  # [B, N]
+    best = scores.nan_to_num(-torch.inf, torch.inf, -torch.inf).amax(1)
+    turn = torch.sort(best, dim=-1, descending=True, stable=True).indices  # [B, N]
     by_turn = scores.gather(2, turn[:, None].expand(B, C, N)).transpose(1, 2)  # [B, N, C]
     preference = torch.sort(by_turn, dim=-1, descending=True, stable=True).indices
     nowhere = torch.full((B, N, 1), C)

@@ -6,8 +6,8 @@
     loss_curve.py --out FILE.jsonl --compare metrics.jsonl
 
 W comes from `cast_step CONFIG --init SEED --weights-out W`. DIR/train.safetensors holds `tokens`
-[total], `offsets` I64 (of documents; the two of a pair follow each other), `labels` I32; FILE holds
-`order` I32 [updates, batch * accumulate], the samples of every update. One line of JSON an update:
+[total], `offsets` I64 (of documents), `labels` I32, and of pairs `pairs` [n,2], their documents; FILE
+comes from order.py. One line of JSON an update:
 {"kind": "train", "step": s, "loss": mean over the update's samples, before the update}.
 
 `--compare` reads such lines from another run and prints the means of every 100 updates of both,
@@ -87,19 +87,28 @@ def losses(model: Model, data: Data, order: Tensor, horizon: int) -> Iterator[fl
         yield total
 
 
-def run(args: argparse.Namespace) -> None:
-    config = configuration.load(args.config, args.overrides)
+def check_trains(config: Config, read: dict) -> None:
+    """What draws numbers of its own in cast_train would draw others here."""
     if any(config.model.drop(place) for place in ("embed", "attention", "ffn")):
         raise SystemExit("loss_curve.py: dropout draws its own masks here; set model.dropout=0")
+    if read.get("data", {}).get("augment"):
+        raise SystemExit("loss_curve.py: examples come as they are; set data.augment=false")
+    if config.train.objective != "classify":
+        raise SystemExit("loss_curve.py: masks are not drawn here; set train.objective=classify")
+
+
+def run(args: argparse.Namespace) -> None:
+    read = configuration.read(args.config, args.overrides)
+    config = configuration.from_json(read)
+    check_trains(config, read)
     data = Data(args.data / "train.safetensors", config)
-    order = load_file(args.order)["order"]
-    train = config.train
+    samples = load_file(args.order)
+    order, train = samples["order"], config.train
     if order.shape[1] != train.batch * train.accumulate:
         raise SystemExit(
             f"{args.order}: {order.shape[1]} samples an update, not batch x accumulate"
         )
-    updates_an_epoch = len(data.labels) // order.shape[1]
-    horizon = train.steps or train.epochs * updates_an_epoch
+    horizon = train.steps or train.epochs * samples["epoch"].item()
     dtype = torch.float64 if args.double else torch.float32
     model = load_model(config, load_file(args.weights), dtype)
     with args.out.open("w") as file:

@@ -51,6 +51,8 @@ class Choice(NamedTuple):
 
     chosen: list[Tensor]
     gap: float  # the least by which a number that decided would have to change to decide otherwise
+    groups: Tensor | None = None  # [rounds, h, N]: the group of each query
+    groups_key: Tensor | None = None  # and of each key, where these are grouped apart
 
 
 class Mechanism(nn.Module):
@@ -178,7 +180,7 @@ class ClusteredAttention(Mechanism):
             held = held[held.any(1)]
             centroid = held @ q / held.sum(1, keepdim=True)
             heads.append(held.T @ (torch.softmax(centroid @ k.T / self.tau, -1) @ v))
-        return torch.stack(heads), Choice([clusters], gap)
+        return torch.stack(heads), Choice([clusters], gap, clusters[None])
 
 
 class ImprovedClusteredAttention(ClusteredAttention):
@@ -204,7 +206,7 @@ class ImprovedClusteredAttention(ClusteredAttention):
                 result = result.index_add(0, tokens, row)
                 chosen.append(top)
             heads.append(result)
-        return torch.stack(heads), Choice(chosen, gap)
+        return torch.stack(heads), Choice(chosen, gap, clusters[None])
 
 
 # -- Sorted tokens in chunks, in several rounds ----------------------------------------------------
@@ -262,7 +264,7 @@ class LshAttention(Mechanism):
         length = torch.linalg.vector_norm(x.q, dim=-1, keepdim=True)
         k = x.q / length.masked_fill(length == 0, torch.inf)  # 0, and no gradient, of a zero query
         score = x.q @ k.mT / self.tau
-        return attend_in_rounds(score, sees, x.v), Choice([bucket, chunk], gap)
+        return attend_in_rounds(score, sees, x.v), Choice([bucket, chunk], gap, chunk)
 
 
 class SmyrfAttention(Mechanism):
@@ -294,7 +296,7 @@ class SmyrfAttention(Mechanism):
             of_q, of_k, gap = self.chunks(x.plain_q, x.plain_k)
             sees = of_q[..., :, None] == of_k[..., None, :]
         score = x.q @ x.k.mT / self.tau
-        return attend_in_rounds(score, sees, x.v), Choice([of_q, of_k], gap)
+        return attend_in_rounds(score, sees, x.v), Choice([of_q, of_k], gap, of_q, of_k)
 
 
 # -- Feature maps ----------------------------------------------------------------------------------

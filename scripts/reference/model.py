@@ -59,7 +59,8 @@ def top_k(scores: Tensor, k: int) -> list[Tensor]:
 def single_assignment_top_k(scores: Tensor, k: int) -> list[Tensor]:
     """Tokens in descending order of their best score; each to its best cluster that has room."""
     members: list[list[int]] = [[] for _ in range(scores.shape[1])]
-    for n in descending(scores.amax(dim=1)).tolist():
+    best = scores.nan_to_num(-torch.inf, torch.inf, -torch.inf).amax(dim=1)
+    for n in descending(best).tolist():
         for c in descending(scores[n]).tolist():
             if len(members[c]) < k:
                 members[c].append(n)

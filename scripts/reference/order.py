@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Writes the order in which `cast_train` takes its training samples, for loss_curve.py.
 
-    order.py CONFIG [key=value ...] --data DIR --out FILE.safetensors [--steps n] [--holdout x]
+    order.py CONFIG [key=value ...] --data DIR --out FILE.safetensors [--steps n]
 
-FILE holds `order` I32 [updates, batch * accumulate]. Epoch e is a Fisher-Yates permutation drawn
+FILE holds `order` I32 [updates, batch * accumulate], and `epoch` I64 [1], the updates of one. Epoch e is a Fisher-Yates permutation drawn
 from Philox4x32-10 (Salmon et al. 2011) under a key folded from train.seed, the word "order" and e;
 an epoch's rest that does not fill an update is left out. Written from src/core/rng.h alone.
 
-Where data.holdout is above 0 (text: 0.1), say so with --holdout: the first of a permutation keyed
-by data.holdout_seed and "holdout" are left out, and the order is of those that remain.
+Where data.holdout is above 0, as it is by default on text, the first of a permutation keyed by
+data.holdout_seed and "holdout" are left out, and the order is of those that remain.
 """
 
 import argparse
@@ -75,13 +75,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="holds train.safetensors")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, help="updates; default one epoch")
-    parser.add_argument("--holdout", type=float, default=0.0, help="data.holdout of the run")
-    parser.add_argument("--holdout-seed", type=int, default=1, help="data.holdout_seed of the run")
     args = parser.parse_intermixed_args()
-    train = configuration.load(args.config, args.overrides).train
+    config = configuration.read(args.config, args.overrides)
+    data, train = config.get("data", {}), configuration.from_json(config).train
+    holdout = data.get("holdout", 0.1) if config["task"] == "text" else 0.0
     with safe_open(args.data / "train.safetensors", "pt") as file:
         samples = file.get_slice("labels").get_shape()[0]
-    index = trained_on(samples, args.holdout, args.holdout_seed)
+    index = trained_on(samples, holdout, data.get("holdout_seed", 1))
     size = train.batch * train.accumulate
     an_epoch = len(index) // size
     steps = args.steps or an_epoch
@@ -91,7 +91,7 @@ def main() -> None:
         for e in range(epochs)
     ]
     order = torch.from_numpy(np.concatenate(orders)[: steps * size].reshape(steps, size))
-    save_file({"order": order}, args.out)
+    save_file({"order": order, "epoch": torch.tensor([an_epoch])}, args.out)
 
 
 if __name__ == "__main__":

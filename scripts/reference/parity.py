@@ -130,28 +130,31 @@ def step_errors(
     actual: Tensors, inputs: Inputs, model: Model, precision: Precision
 ) -> Iterator[Error]:
     expected = inputs.expected
-    names = {name for name in expected if name.startswith(("grad.", "clusters."))}
-    extra = {name for name in actual if name.startswith(("grad.", "clusters."))} - names
+    kinds = ("grad.", "clusters.", "groups.", "groups_key.")
+    names = {name for name in expected if name.startswith(kinds)}
+    extra = {name for name in actual if name.startswith(kinds)} - names
     if extra:
         raise Failure(f"unexpected tensor {min(extra)}")
     if "logits" not in actual or actual["logits"].dtype != precision.dtype:
         raise Failure(f"no logits of {precision.dtype}")
-    trained = {f"grad.{name}" for name, p in model.named_parameters() if p.requires_grad}
-    largest = max(expected[name].abs().max().item() for name in trained)
+    largest = max(w.abs().max().item() for name, w in expected.items() if name.startswith("grad."))
     of_linear = model.config.model.attention.type == "linear" and model.config.model.norm == "batch"
     # Only Top-K says in which order a cluster lists its tokens, and rounding may change it.
     topk = getattr(model.config.model.attention, "mechanism", None) == "topk"
     as_sets = not (topk and inputs.ordered and precision is DOUBLE)
     for name, tensor in expected.items():
         if name.startswith("clusters."):
-            same = name in actual and slots(actual[name], as_sets) == slots(tensor, as_sets)
+            same = name in actual and actual[name].shape == tensor.shape
+            same = same and slots(actual[name], as_sets) == slots(tensor, as_sets)
+            yield Error(0.0 if same else torch.inf, name)
+        elif name.startswith("groups"):
+            same = name in actual and torch.equal(actual[name], tensor)
             yield Error(0.0 if same else torch.inf, name)
         elif name.startswith("grad."):
-            if name in trained or name in actual:  # a frozen parameter's may be left out
-                none = ZERO_OF_LINEAR if of_linear and name.endswith(".v.bias") else ZERO
-                zero = precision is FLOAT and tensor.abs().max() <= none * largest
-                floor = (1e-2 if zero else 1e-3) * largest
-                yield Error(tensor_error(actual.get(name), tensor, floor), name)
+            none = ZERO_OF_LINEAR if of_linear and name.endswith(".v.bias") else ZERO
+            zero = precision is FLOAT and tensor.abs().max() <= none * largest
+            floor = (1e-2 if zero else 1e-3) * largest
+            yield Error(tensor_error(actual.get(name), tensor, floor), name)
         else:
             yield Error(tensor_error(actual.get(name), tensor), name)
 

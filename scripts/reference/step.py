@@ -6,8 +6,10 @@
 
 Batch: `tokens` I32 [B,N] ([B,2,N] for pairs), `lengths` I32 [B] ([B,2]), `labels` I32 [B]; in masked
 training `mask` and `targets` I32, in the shape of tokens, instead of labels.
-Output: `logits` [B,classes] (of masked tokens [B,N,vocab], [B,2,N,vocab], 0 elsewhere), `loss` [1], `grad.<parameter>`, `clusters.<block>` I32 [B,C,k]
-([B,2,C,k]), -1 in empty slots. It computes and writes F64, or F32 with `--float`.
+Output: `logits` [B,classes] (of masked tokens [B,N,vocab], [B,2,N,vocab], 0 elsewhere), `loss` [1],
+`grad.<parameter>`, `clusters.<block>` I32 [B,C,k] ([B,2,C,k]), -1 in empty slots; of mechanisms that
+group tokens in each head `groups.<block>` and `groups_key.<block>` I32 [B,h,rounds,N]
+([B,2,h,rounds,N]), -1 beyond a document. It computes and writes F64, or F32 with `--float`.
 """
 
 import argparse
@@ -20,7 +22,8 @@ from torch import Tensor
 
 import config as configuration
 from config import Config
-from model import MASKED, Clustering, Model, Output
+from mechanisms import Choice
+from model import MASKED, Clustering, Model, Output, cluster_size
 from optim import AdamW
 
 Tensors = dict[str, Tensor]
@@ -75,15 +78,38 @@ def spread(logits: Tensor, batch: Batch) -> Tensor:
     return table
 
 
-def cluster_table(clusterings: list[Clustering], documents: int) -> Tensor:
-    """One block's clusters of all documents as I32 [B,C,k] or [B,2,C,k], padded with -1."""
-    C = len(clusterings[0].members)
-    k = max(clustering.k for clustering in clusterings)
+def cluster_table(clusterings: list[Clustering], config: Config) -> Tensor:
+    """One block's clusters of all documents as I32 [B,C,k] or [B,2,C,k], padded with -1; k is that of
+    the longest document that the model reads."""
+    C, documents, model = len(clusterings[0].members), config.shape.documents, config.model
+    k = cluster_size(model, model.max_length + (model.pooling == "cls"))
     table = torch.full((len(clusterings), C, k), -1, dtype=torch.int32)
     for row, clustering in zip(table, clusterings, strict=True):
         for c, tokens in enumerate(clustering.members):
             row[c, : len(tokens)] = tokens
     return table.view(-1, documents, C, k) if documents == 2 else table
+
+
+def group_table(groups: list[Tensor], documents: int) -> Tensor:
+    """One block's groups [rounds,h,N] of all documents as I32 [B,h,rounds,N] or [B,2,h,rounds,N]."""
+    rounds, h, _ = groups[0].shape
+    longest = max(group.shape[-1] for group in groups)
+    table = torch.full((len(groups), h, rounds, longest), -1, dtype=torch.int32)
+    for row, group in zip(table, groups, strict=True):
+        row[..., : group.shape[-1]] = group.transpose(0, 1)
+    return table.view(-1, documents, *table.shape[1:]) if documents == 2 else table
+
+
+def choice_tables(choices: list[Clustering | Choice | None], config: Config) -> Tensors:
+    """What one block chose, by the names of the file's tensors."""
+    if isinstance(choices[0], Clustering):
+        return {"clusters": cluster_table(choices, config)}
+    tables = {}
+    for name in ("groups", "groups_key"):
+        groups = [getattr(choice, name, None) for choice in choices]
+        if groups[0] is not None:
+            tables[name] = group_table(groups, config.shape.documents)
+    return tables
 
 
 def step(model: Model, batch: Batch) -> tuple[Tensors, Output]:
@@ -93,10 +119,11 @@ def step(model: Model, batch: Batch) -> tuple[Tensors, Output]:
     loss.backward()
     result = {"logits": spread(output.logits.detach(), batch), "loss": loss.detach().view(1)}
     for name, p in model.named_parameters():
-        result[f"grad.{name}"] = torch.zeros_like(p) if p.grad is None else p.grad.clone()
-    if model.config.model.attention.type == "cast":
-        for i, clusterings in enumerate(output.clusterings):
-            result[f"clusters.{i}"] = cluster_table(clusterings, model.config.shape.documents)
+        if p.requires_grad:
+            result[f"grad.{name}"] = torch.zeros_like(p) if p.grad is None else p.grad.clone()
+    for i, choices in enumerate(output.clusterings):
+        for name, table in choice_tables(choices, model.config).items():
+            result[f"{name}.{i}"] = table
     return result, output
 
 
