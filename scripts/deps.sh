@@ -8,8 +8,12 @@
 # Everything is found by trying it, so any other way of installing it will do. CC, MODE, MPI, MPICC, CPPFLAGS, CFLAGS,
 # LDFLAGS and LDLIBS are make's.
 set -eu
-verb=${1:?usage: deps.sh check|ensure|install [build|test|lint|all]}
+usage='usage: deps.sh check|ensure|install [build|test|lint|all]'
+verb=${1:?$usage}
 set=${2:-build}
+case $verb in check | ensure | install) ;; *) verb='' ;; esac
+case $set in build | test | lint | all) ;; *) verb='' ;; esac
+[ -n "$verb" ] || { echo "deps: '$*': $usage" >&2; exit 64; }
 CC=${CC:-gcc}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -75,8 +75,8 @@ for name; do
     [ -x "build/fuzz/tests/fuzz/fuzz_$name" ] || { echo "fuzz: there is no tests/fuzz/fuzz_$name.c" >&2; exit 64; }
     mkdir -p "build/fuzz/corpus/$name"
     what='no finding' total=0 began=$SECONDS end=$((SECONDS + seconds))
-    while [ $SECONDS -lt $end ]; do
-        fuzz "$name" $((end - SECONDS)) || what='FINDINGS'
+    while left=$((end - SECONDS)) && [ $left -gt 0 ]; do # 0 would be no limit
+        fuzz "$name" $left || what='FINDINGS'
         total=$((total + ${runs:-0}))
         [ "$what" = 'no finding' ] || break
     done

@@ -1,7 +1,8 @@
 #!/bin/bash
 # The experiments that results/ tells of, and some that it will. Stopped at any moment, the same command goes on.
 #   reproduce.sh clusters            image: 4 to 64 clusters, two seeds, an epoch each
-#   reproduce.sh counts              the same, both ways of choosing members, ten epochs each; their speed and memory
+#   reproduce.sh counts              the same counts, one seed, both ways of choosing members, with dropout, ten epochs
+#                                    each; their speed and memory
 #   reproduce.sh components TASK     image or listops: CAST with one part changed at a time
 #   reproduce.sh first [MINUTES [TASK...]]
 #                                    five tasks, or these: CAST and full attention, and single assignment on image and

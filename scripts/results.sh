@@ -271,5 +271,5 @@ case $#,${1-} in
     3,heads) heads "$2" "$3" ;;
     [4-9],windows | [1-9][0-9],windows) curves 0 "${@:2}" ;;
     [468],pairs | [1-9][02468],pairs) curves 1 "${@:2}" ;;
-    *) sed -n '/^#   /s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
+    *) sed -n '/^#   /s/^# \{0,1\}//p' scripts/results.sh >&2; exit 64 ;;
 esac

@@ -31,7 +31,7 @@ count() {
         /^1\.\.[0-9]+$/ { planned += substr($0, 4) }
         /^(not )?ok( [0-9]+)? (-|# SKIP)/ || /[^A-Za-z](not )?ok [0-9]+ (-|# SKIP)/ {
             if (/# SKIP/) skipped++
-            else if (/not ok/) failed++
+            else if (/^[^-]*not ok/) failed++
             else passed++
         }
         END {
