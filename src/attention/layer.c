@@ -142,7 +142,8 @@ void attn_turn(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int 
     if (c->rope) attn_each(c, attn_tiles(n), turn_tile, NULL, &t);
 }
 
-void attn_turn_back(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n) {
+/* Of turned ones the gradients. */
+static void turn_back(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n) {
     const Turn t = {rows->dqkv, c->rope, s, n, rope_turn_back};
     if (c->rope) attn_each(c, attn_tiles(n), turn_tile, NULL, &t);
 }
@@ -154,7 +155,7 @@ void attn_open_rows(const AttnCall *c, const AttnRows *rows, const AttnShape *s,
 }
 
 void attn_close_rows(const AttnCall *c, const AttnRows *rows, const AttnShape *s) {
-    attn_turn_back(c, rows, s, c->N);
+    turn_back(c, rows, s, c->N);
     attn_project_backward(c, rows, c->dX, false, c->X, c->N);
 }
 

@@ -43,10 +43,8 @@ void attn_project(const AttnCall *c, const AttnRows *rows, const real *x, int n)
 void attn_project_backward(const AttnCall *c, const AttnRows *rows, real *dx, bool add,
                            const real *x, int n);
 
-/* Where positions are rotary: q and k of tokens 0 to n - 1 are turned in place, and the gradients
- * of turned ones back. For mechanisms whose products all see them turned. */
+/* Where positions are rotary: q and k of tokens 0 to n - 1 are turned in place. */
 void attn_turn(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n);
-void attn_turn_back(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int n);
 
 /* Both at once, of all tokens: q, k and v from X, or as forward kept them, for mechanisms that have
  * no use for unturned ones; and from the gradients of turned ones dX. */

@@ -103,7 +103,7 @@ static void print_tasks(FILE *f) {
 static const char usage[] =
     "usage: cast_data generate TASK --out DIR [--seed S] [--train N --val N --test N]\n"
     "                 [--threads N] [the task's own options]\n"
-    "       cast_data import TASK FROM --out DIR [--seed S] [the task's own options]\n"
+    "       cast_data import TASK FROM --out DIR [--seed S] [--side N]\n"
     "       cast_data show DIR|FILE [--index I [--augment [--seed S]] [--png FILE]]\n"
     "       cast_data verify DIR|FILE\n\n"
     "generate  makes a task's data by its rules; the same seed makes the same data\n"

@@ -182,7 +182,7 @@ static bool read_batch(Batch *b, StFile *f, Err *err) {
     if (!find_tensors(b, f, err)) return false;
     const size_t B = (size_t)b->B;
     b->samples = mem_alloc(B, sizeof *b->samples);
-    if (b->mask) b->masked = mem_alloc(B * (size_t)(b->per * b->room), sizeof *b->masked);
+    if (b->mask) b->masked = mem_alloc(B * (size_t)b->per * (size_t)b->room, sizeof *b->masked);
     for (int i = 0; i < b->B; i++)
         if (!read_sample(b, i, err)) return false;
     if (!b->mask) b->answers = b->B;

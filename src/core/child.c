@@ -34,7 +34,7 @@ static pid_t begin(char *const *argv, int *out) {
     return pid;
 }
 
-/* All that comes until its end. False and errno; fd is closed. */
+/* All that comes until its end. False and errno, EFBIG where it is more; fd is closed. */
 static bool read_all(int fd, char *text, size_t size, size_t *n) {
     FILE *f = fdopen(fd, "r");
     if (!f) {
@@ -42,8 +42,8 @@ static bool read_all(int fd, char *text, size_t size, size_t *n) {
         return false;
     }
     *n = fread(text, 1, size, f);
-    const bool ok = !ferror(f);
-    const int why = errno;
+    const bool more = fgetc(f) != EOF, ok = !more && !ferror(f);
+    const int why = more ? EFBIG : errno;
     fclose(f);
     errno = why;
     return ok;
@@ -55,8 +55,9 @@ bool child_read(char *const *argv, char *text, size_t size, size_t *n, Err *err)
     const bool ok = pid > 0 && read_all(out, text, size, n);
     const int why = errno;
     if (pid > 0) waitpid(pid, &status, 0);
-    return ok ? child_ended(status, err)
-              : err_set(err, EX_OSERR, "there is no process for it: %s", err_words(why));
+    if (ok) return child_ended(status, err);
+    return pid > 0 ? err_set(err, EX_OSERR, "what it prints cannot be read: %s", err_words(why))
+                   : err_set(err, EX_OSERR, "there is no process for it: %s", err_words(why));
 }
 
 bool child_ended(int status, Err *err) {

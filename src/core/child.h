@@ -8,11 +8,12 @@
 #include "core/err.h"
 
 /* Runs this program with argv, on its own where MPI runs this one, and reads what it prints: *n
- * bytes, at most `size`; one that prints more cannot write it, and fails. False where it does not
- * end with 0, or cannot be begun (EX_OSERR); what it says of errors is on standard error. */
+ * bytes. SIGCHLD may not be ignored. EX_OSERR: it cannot be begun, or prints more than `size`; else
+ * as child_ended. What it says of errors is on standard error. */
 bool child_read(char *const *argv, char *text, size_t size, size_t *n, Err *err);
 
-/* Whether a process ended with 0, by the status of waitpid; err: with what else. */
+/* Whether a process ended with 0, by the status of waitpid; err: with what else, EX_SOFTWARE by a
+ * signal. */
 bool child_ended(int status, Err *err);
 
 #endif

@@ -45,7 +45,7 @@ typedef struct LanesMeter {
 void lanes_measure(LanesMeter *m);
 
 /* Gradients: every lane adds into a buffer of its own, and buffers are summed pairwise in a tree
- * fixed by the number of lanes alone, each pair as soon as both are done. */
+ * fixed by the number of lanes alone, each pair as soon as both are done. It begins as zeros. */
 typedef struct LanePool {
     real *base;      /* (lanes, stride); pages are touched only when a buffer is needed */
     size_t stride;   /* reals of a buffer */

@@ -3,7 +3,7 @@
 #define CORE_MACHINE_H
 
 /* Physical cores of the affinity mask: a second hardware thread of a core brings nothing to a
- * FMA-bound loop. */
+ * FMA-bound loop. Where there is no mask, the hardware threads that are online. */
 int machine_cores(void);
 
 /* Whole cores of the least quota (cpu.max) of a control group and those that it is part of, at

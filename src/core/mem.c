@@ -53,7 +53,8 @@ static bool round_up(size_t n, size_t *out) {
     return true;
 }
 
-size_t mem_available(void) {
+/* In bytes; 0 where the machine does not say. */
+static size_t mem_available(void) {
     char line[128];
     unsigned long long kib = 0;
     FILE *f = fopen("/proc/meminfo", "r");

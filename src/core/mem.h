@@ -21,11 +21,8 @@ void *mem_reserve(void *p, size_t count, size_t *cap, size_t size);
 char *mem_strdup(const char *s);
 void mem_free(void *p);
 
-/* What the machine could still give without swapping, in bytes; 0 where it does not say. */
-size_t mem_available(void);
-
-/* Whether it could give so many (EX_OSERR). Memory is mapped without asking whether it is there:
- * better refused now than killed later. */
+/* Whether the machine could still give so many without swapping (EX_OSERR), where it says. Memory
+ * is mapped without asking whether it is there: better refused now than killed later. */
 bool mem_fits(size_t bytes, Err *err);
 
 /* A bump allocator. With base == NULL it only measures: arena_take returns NULL and `used` grows,

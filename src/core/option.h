@@ -27,6 +27,7 @@ bool option_given(const CommandLine *line, const Option *rows, const char *name)
 /* The values of --option: a whole number from least to most, a seed, a positive number. */
 bool option_int(const char *option, const char *text, int least, int most, int *out, Err *err);
 bool option_seed(const char *option, const char *text, uint64_t *out, Err *err);
+/* Above 0 and below 1e9. */
 bool option_real(const char *option, const char *text, double *out, Err *err);
 
 /* A path that is to be given to a program of ours: one that begins with '-' would be an option

@@ -11,7 +11,8 @@ enum {
                           is drawn where weights of another lack it, and can be left behind */
 };
 
-/* INIT_HYPERPLANES: normals of unit variance, 0 in the last column. INIT_ORTHOGONAL: of (...,m,e)
+/* INIT_XAVIER: of (out,in,...), two dimensions at least, uniform in +-sqrt(6 / (in + out)).
+ * INIT_HYPERPLANES: normals of unit variance, 0 in the last column. INIT_ORTHOGONAL: of (...,m,e)
  * each (m,e) by itself: blocks of e orthogonal directions, the last one cut, each row as long as a
  * vector of e normals is (Yu et al. 2016, arXiv:1610.09072). INIT_SMOOTH: rows of
  * (n,e) have unit variance, and i and j a correlation of exp(-((i - j) value / n)^2 / 2): each

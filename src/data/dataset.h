@@ -5,10 +5,10 @@
  *   labels   I32 [examples]
  *   pairs    I32 [examples,2]      for pairs only: indices of documents
  *
- * and metadata: vocab and classes; format, count and hash, checked where they are there; task,
- * split and source for people. Without pairs document i is example i. All but the hash
- * (data/verify.h) is checked once, when it is opened; errors are EX_DATAERR and name the file, the
- * example and what was expected. */
+ * and metadata: vocab and classes; format, count and hash, checked where they are there; task, by
+ * which verify checks; source, by which reports tell what was generated; split for people. Without
+ * pairs document i is example i. All but the hash (data/verify.h) is checked once, when it is
+ * opened; errors are EX_NOINPUT, or EX_DATAERR with the file, the example and what was expected. */
 #ifndef DATA_DATASET_H
 #define DATA_DATASET_H
 

@@ -12,7 +12,8 @@ typedef struct HashMap {
     size_t slots, used;
 } HashMap;
 
-/* The number of a hash, -1 for one that is new: then the caller sets it. */
+/* The number of a hash, -1 for one that is new: then the caller sets it. It is valid until the next
+ * call on the same map. */
 int *hashmap_at(HashMap *m, uint64_t hash);
 void hashmap_free(HashMap *m);
 

@@ -2,7 +2,7 @@
  *
  *   PNG         a picture of the task's size, grey or in colour: image, pathfinder, pathx
  *   text        all of a file; with `lines` each of its lines: text
- *   pairs       a line of two texts between TABs, or of LRA's five columns: retrieval
+ *   pairs       a line of two columns between TABs, or of LRA's five: retrieval, and custom pairs
  *   expressions a line each, with LRA's parentheses or without; a header and targets behind a TAB
  *               are passed over: listops
  *   numbers     a line of ids between blanks, of a pair two such columns: custom
@@ -23,7 +23,8 @@ typedef struct InputAsked {
     int vocab, classes; /* the model's: data may leave them open */
     int per_example;
     int side; /* of a picture */
-    int most; /* tokens that the model reads: no more than one besides is kept of a text */
+    int most; /* tokens that the model reads: no more than one besides is kept of a text that is a
+                 whole file */
 } InputAsked;
 
 typedef struct Input {

@@ -1,7 +1,7 @@
 /* Pathfinder's official files: imgs/<batch>/sample_<number>.png, and metadata/<batch>.npy with a
  * row an image, of which the folder (first), the file (second) and the label (fourth) are read.
  * Metadata is text (LRA's release: fields between single blanks) or NumPy's binary table of strings
- * (what the generator writes), whatever the name says.
+ * (what Linsley's program writes), whatever the name says.
  *
  * They are read from a directory or from a tar archive that holds them. Only names of this form are
  * ever opened. */

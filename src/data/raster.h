@@ -14,7 +14,8 @@ void raster_line(uint8_t *picture, int side, int y0, int x0, int y1, int x1, int
 /* Adds the filled disk of pixels with (y-cy)^2 + (x-cx)^2 <= radius^2. */
 void raster_disk(uint8_t *picture, int side, int cy, int cx, double radius);
 
-/* out becomes the maximum of `in` over a disk of whole radius around each pixel. */
+/* out, which is not `in`, becomes 255 where `in` is not 0 within a disk of whole radius around the
+ * pixel, else 0. */
 void raster_dilate(uint8_t *out, const uint8_t *in, int side, int radius);
 
 /* out (to,to) becomes `in` (from,from) shrunk by Lanczos' kernel of three lobes, stretched by

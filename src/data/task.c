@@ -135,8 +135,10 @@ static bool make(const Task *task, const TaskRequest *r, Err *err) {
 bool task_would_make(const Task *t, const char *dir, Err *err) {
     char path[FILE_PATH_MAX];
     bool there = true;
-    for (int i = 0; i < SPLITS; i++)
-        there = there && dataset_path(path, dir, i, err) && file_exists(path);
+    for (int i = 0; i < SPLITS; i++) {
+        if (!dataset_path(path, dir, i, err)) return false;
+        there = there && file_exists(path);
+    }
     return !there && (t->generate || (t->import && getenv("CAST_DATA")));
 }
 

@@ -25,7 +25,8 @@ typedef struct Verify {
 
 /* Of SPLITS splits those that are open, each file once. Returns when all are known to be right, or
  * after so many seconds; but not before each has its `hash`, which is computed where the metadata
- * have none. The splits stay where they are until verify_close. EX_DATAERR: one is damaged. */
+ * have none (of a file that is there twice, the first). The splits and *v stay where they are until
+ * verify_close. EX_DATAERR: one is damaged. */
 bool verify_start(Verify *v, Dataset *splits, double seconds, Err *err);
 /* Waits until all is known (EX_DATAERR); at once from then on. */
 bool verify_wait(Verify *v, Err *err);

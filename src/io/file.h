@@ -28,7 +28,8 @@ typedef struct AtomicFile {
  * is the file that it leads to; what is no file, a device say, and a file of another kind are
  * refused (EX_CANTCREAT). After writes to a->f, commit checks that every byte reached the disk,
  * reads it back and renames (EX_IOERR; on failure the temporary is removed and the old file is
- * intact). abandon removes the temporary. After either, a->f is NULL, and abandon does nothing. */
+ * intact, unless it is the directory that cannot be brought to the disk: then the new one is
+ * there). abandon removes the temporary. After either, a->f is NULL, and abandon does nothing. */
 bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err);
 bool atomic_commit(AtomicFile *a, Err *err);
 void atomic_abandon(AtomicFile *a);
@@ -50,9 +51,10 @@ bool file_fails(const char *path, const char *what, int code, Err *err);
 bool file_in(char path[FILE_PATH_MAX], const char *dir, const char *name, Err *err);
 /* mkdir -p (EX_CANTCREAT); what it made is on the disk (EX_IOERR). */
 bool file_make_dirs(const char *path, Err *err);
-/* Whether it would, as far as can be told without making any: for work that ends with it. */
+/* Whether it would, as far as can be told without making any (EX_CANTCREAT): for work that ends
+ * with it. */
 bool file_may_make_dirs(const char *path, Err *err);
-/* Where it is there; that it is gone is on the disk (EX_IOERR). */
+/* Where it is there (EX_CANTCREAT); that it is gone is on the disk (EX_IOERR). */
 bool file_remove(const char *path, Err *err);
 /* Or may be: what cannot be looked at counts as there, and reading it tells why. */
 bool file_exists(const char *path);
@@ -79,7 +81,7 @@ void file_list_free(FileList *names);
 
 /* Whether `dir` is missing, or holds nothing but names that are `ours`, names that begin with a
  * dot, and what this program's messages go to. EX_CANTCREAT names something else in it, and says
- * that it is not `whose` ("a run's"). */
+ * that it is not `whose` ("a run's"); EX_NOINPUT: it cannot be read. */
 typedef bool FileOurs(const char *path, const char *name);
 bool file_holds_ours(const char *dir, FileOurs *ours, const char *whose, Err *err);
 

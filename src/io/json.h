@@ -38,7 +38,7 @@ cJSON *json_value(const char *text, int max_depth);
 
 /* Sets the dotted path to `value`, creating objects on the way: "model.attention.clusters=32", as
  * json_value has it. EX_USAGE: no '=', an empty key, a path that
- * leads through something other than an object, nesting beyond 16, bad UTF-8. */
+ * leads through something other than an object, or has more than 16 parts, bad UTF-8. */
 bool json_override(cJSON *root, const char *assignment, Err *err);
 
 #endif

@@ -14,15 +14,15 @@
 #include "core/err.h"
 
 typedef struct Metrics {
-    int fd;
+    int fd; /* -1: closed, which metrics_close takes too */
     char *path;
     FILE *line; /* the line being built, in `text` */
     char *text;
     size_t size;
 } Metrics;
 
-/* Creates the file (EX_CANTCREAT), or appends: a last line torn by a crash is first ended. Follows
- * no link. */
+/* Creates the file (EX_CANTCREAT), or appends: a last line torn by a crash is first ended
+ * (EX_IOERR). Follows no link. */
 bool metrics_open(Metrics *m, const char *path, Err *err);
 void metrics_close(Metrics *m);
 

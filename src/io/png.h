@@ -2,8 +2,9 @@
  *
  * The reader is meant for files from elsewhere: anything but the expected size, 8 bits, grey and
  * not interlaced is refused before memory is taken; chunks that the pixels do not need are passed
- * over, whatever they hold; a wrong checksum in any chunk, data that break off, and pixel data too
- * many or too few are errors (EX_DATAERR). */
+ * over, whatever they hold, but for palettes and transparency, which libpng checks; a wrong
+ * checksum in any chunk, data that break off, and pixel data too many or too few are errors
+ * (EX_DATAERR). */
 #ifndef IO_PNG_H
 #define IO_PNG_H
 

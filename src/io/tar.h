@@ -3,9 +3,9 @@
  *
  * Nothing is ever written to disk, so a name such as "../../etc/passwd" is only a string that
  * matches nothing. Directories, links and devices are passed over; sparse files are refused.
- * Checked are header checksums, sizes (octal, base-256, pax), the archive's end marker and the
- * limits below. Errors are as in io/gz.h and name the archive, the entry and the byte of the
- * unpacked archive. */
+ * The archive ends with its first block of zeros, which must be there; what stands behind it is
+ * passed over. Checked are header checksums, sizes (octal, base-256, pax) and the limits below.
+ * Errors are as in io/gz.h and name the archive, the entry and the byte of the unpacked archive. */
 #ifndef IO_TAR_H
 #define IO_TAR_H
 
@@ -38,7 +38,8 @@ bool tar_next(Tar *t, TarEntry *entry, Err *err);
 /* Reads the next `want` bytes of the current entry; *got is less only where it has no more. */
 bool tar_read(Tar *t, void *out, size_t want, size_t *got, Err *err);
 
-/* All of the current entry, to be freed; NULL and err where it has more than `most` bytes. */
+/* All of the current entry, of which nothing has been read, to be freed; NULL and err where it has
+ * more than `most` bytes. */
 unsigned char *tar_bytes(Tar *t, const TarEntry *entry, uint64_t most, Err *err);
 
 /* Opens an archive and visits its regular files, until a visit fails. */

@@ -150,6 +150,7 @@ static void layout_docs(const Run *r, int sample, Doc *docs, Arena *memory) {
         docs[i].ids = s->ids[i];
         docs[i].key = rng_subkey(rng_subkey(r->key, (uint64_t)s->number), (uint64_t)i);
         docs[i].trace = r->traces ? r->traces + at * (size_t)m->conf.depth : NULL;
+        docs[i].meter = NULL;
     }
 }
 

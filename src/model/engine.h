@@ -9,7 +9,7 @@
  * segments. A pair's two documents are one sample: their head needs both.
  *
  * Where the job has several ranks, rank 0's calls are all of theirs (model/crew.h): batches are
- * shared out, but for those whose logits or traces are wanted. */
+ * shared out, but for evaluations whose logits or traces are wanted; steps want none then. */
 #ifndef MODEL_ENGINE_H
 #define MODEL_ENGINE_H
 

@@ -56,8 +56,9 @@ bool params_take(const Params *p, real *w, const StFile *f, uint64_t seed, Err *
  */
 bool params_lacks(const Param *p, const StFile *f);
 
-/* Fills `tensors` (count entries) for st_write; names are the registry's, each behind `prefix`,
- * kept in `names`. */
+/* Fills `tensors` (count entries at most) for st_write with the parameters that have all of
+ * `flags`, and returns how many; names are the registry's, each behind `prefix`, kept in `names`.
+ */
 int params_tensors(const Params *p, const real *w, const char *prefix, unsigned flags,
                    StTensor *tensors, char (*names)[96]);
 

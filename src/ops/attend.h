@@ -108,8 +108,9 @@ enum { ATTEND_ROWS = 64 };
 /* Rows of products at a time; of more than 4096 keys half as many. */
 enum { ATTEND_TILE = 32 };
 
-/* One head, queries r0 to r0 + n - 1, r0 a multiple of ATTEND_ROWS: writes their columns of o, and
- * lse[r0..], the log-sum-exp of each row (no key: 0; Laplace: untouched). */
+/* One head, queries r0 to r0 + n - 1, r0 a multiple of ATTEND_ROWS: writes their columns of o
+ * (behind the last ones also those of the padding), and lse[r0..], the log-sum-exp of each row (no
+ * key: 0; Laplace: untouched). */
 void attend_forward(const AttendPack *p, const AttendTiles *t, int head, int r0, int n, real *lse,
                     AttnFn f);
 

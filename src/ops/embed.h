@@ -5,7 +5,8 @@
 #include "core/real.h"
 #include "core/token.h"
 
-/* y (R,d) = tok[ids[r]] + pos[r], and mask (d) in place of tok's row where ids[r] is TOKEN_MASKED.
+/* y (R,d) = tok[ids[r]] + pos[r], and mask (d; NULL where there are none) in place of tok's row
+ * where ids[r] is TOKEN_MASKED.
  * pos (R,d) is the table from the first of these rows on; NULL: no positions. */
 void embed_forward(real *y, const int *ids, const real *tok, const real *mask, const real *pos,
                    int R, int d);

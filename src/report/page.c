@@ -130,8 +130,8 @@ static void write_curves(FILE *f, const Page *p) {
     }
     fputs("</div>\n", f);
     if (ok) return;
-    log_warn("%s; the page has no curves", err.text);
-    fputs("<p class=\"note\">No curves: ", f);
+    log_warn("%s; the page has %s curves", err.text, number ? "not all" : "no");
+    fprintf(f, "<p class=\"note\">%s curves: ", number ? "Not all" : "No");
     text_html(f, err.text);
     fputs("</p>\n", f);
 }

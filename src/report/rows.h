@@ -9,9 +9,9 @@
 /* Takes a row, which becomes its own. False: it is none; `why` says what it lacks. */
 typedef bool TakeRow(void *to, cJSON *row, const char **why);
 
-/* All rows of n files, of which `expected` says what they are: "points a file of rows was
- * expected, as '...' prints them". EX_NOINPUT: no file, a directory, no row in any; EX_DATAERR,
- * with the line. */
+/* All rows of n files, one at least, of which `expected` says what they are: "points a file of rows
+ * was expected, as '...' prints them". EX_NOINPUT: no file, a directory, no row in any; EX_DATAERR,
+ * with the line, or an empty file. */
 bool rows_read(char *const *paths, int n, const char *expected, TakeRow *take, void *to, Err *err);
 
 /* Whether the row is of the same task as those before, where it names one: `task`, which is "" at

@@ -22,7 +22,7 @@ typedef struct Sheet {
     const Table *t;
     const Script *script;
     char **cell;    /* (rows,n), as written */
-    char **heading; /* (n), as it will be written, a newline where it is broken */
+    char **heading; /* (n), a newline where it is broken; sheet_heading writes it */
     double *width;  /* (n) */
     bool *hidden;   /* (n) */
     int lines;      /* of the tallest heading */
@@ -42,7 +42,8 @@ double sheet_width(const Sheet *s);
 void sheet_fit(Sheet *s, double most);
 void sheet_show_all(Sheet *s);
 
-/* "epochs, hours": titles, or keys, of the columns that are hidden or not; to be freed. */
+/* "epochs; hours": titles, or "epochs,hours": keys, of the columns that are hidden or not; to be
+ * freed. */
 char *sheet_titles(const Sheet *s, bool hidden);
 char *sheet_keys(const Sheet *s, bool hidden);
 

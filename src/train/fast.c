@@ -121,15 +121,15 @@ bool fast_is_run(const char *dir) {
 
 bool fast_clear(const char *dir, Err *err) {
     RunDir r;
-    char env[FILE_PATH_MAX];
     DirLock lock = LOCK_NONE;
-    if (!task_join(env, dir, "env.json")) return true;
+    if (!rundir_name(&r, dir, err)) return false;
+    if (!file_exists(r.env) && !file_exists(r.last)) return true;
     if (!fast_is_run(dir))
         return err_set(err, EX_CANTCREAT,
                        "%s: the run there is no smoke run, and stays as it is: --fast takes a "
                        "directory of its own, another --out",
                        dir);
-    if (!rundir_name(&r, dir, err) || !lock_take(&lock, dir, 0, err)) return false;
+    if (!lock_take(&lock, dir, 0, err)) return false;
     const char *const files[] = {r.last, r.best, r.rollback, r.metrics};
     bool ok = kept_prune(dir, 0, INT64_MAX, err);
     for (size_t i = 0; ok && i < sizeof files / sizeof *files; i++) ok = file_remove(files[i], err);

@@ -16,7 +16,7 @@ bool fast_load(Config *c, const char *path, char *const *overrides, int count, E
 bool fast_is_run(const char *dir);
 
 /* For a smoke run in `dir`: leaves nothing of an earlier one to go on from. EX_CANTCREAT: the run
- * there is not a smoke run, or is at work; EX_IOERR. */
+ * there is not a smoke run, by what its env.json says, or is at work; EX_IOERR, EX_NOINPUT. */
 bool fast_clear(const char *dir, Err *err);
 
 #endif

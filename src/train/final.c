@@ -4,8 +4,8 @@
 #include "train/evaluate.h"
 
 /* Into the memory where else it waits to be written. A process that was killed between the two
- * files may have left a newer best than the state knows of; what is tested is told by its own
- * update. */
+ * files may have left a newer best than the state knows of, and so may a run that went further back
+ * than it: what is tested is told by its own update. */
 static bool read_best(Keeper *k, int64_t *update, Err *err) {
     StFile f;
     if (k->best_waits) return true;

@@ -59,7 +59,7 @@ void loader_close(Loader *f);
 void loader_layout(Loader *f, Arena *a);
 
 /* Of the file that a split is read from; NULL: it is held out of the training split, whose hash
- * says it, or is not open. */
+ * says it, or is not open, or has none yet (data/verify.h computes it). */
 const char *loader_hash(const Loader *f, int split);
 /* Whether a document of an example is longer than the model reads, and is cut. */
 bool loader_cuts(const Loader *f, int split, int example);

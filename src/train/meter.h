@@ -41,8 +41,8 @@ typedef struct Meter {
     bool failing, events_failing; /* the last line could not be written */
 } Meter;
 
-/* Counts an update that was made, of `work`; the state's tally has it already. Draws the progress
- * line, and writes a line and starts a new tally where one is due. */
+/* Counts an update, of `work`, that was made, which the state's tally has already, or left out.
+ * Draws the progress line, and writes a line and starts a new tally where one is due. */
 void meter_update(Meter *m, State *s, const Work *work, double lr, double norm);
 
 /* Measures the peak, again if that is a while ago: the best counts. */

@@ -1,8 +1,8 @@
 /* Where a run's first weights come from, with train.init: trained weights (train/source.h), taken
  * by name. A parameter that they lack is drawn as without them. One of another shape is an error,
  * but for what belongs to a task or a length: token embeddings (tok), the classifier's head (fc1,
- * fc2) and that of masked training (lm) are then new; of learned positions (pos) the first rows are
- * taken, as many as there are on both sides. */
+ * fc2) and that of masked training (lm) are then new; of learned positions (pos) of the same width
+ * the first rows are taken, as many as there are on both sides, and others are new. */
 #ifndef TRAIN_ORIGIN_H
 #define TRAIN_ORIGIN_H
 

@@ -46,7 +46,7 @@ bool rundir_name(RunDir *r, const char *dir, Err *err);
  * be the user's, and no metrics. */
 bool rundir_check(const RunDir *r, Err *err);
 
-/* Makes the directory and locks it (EX_CANTCREAT). */
+/* Makes the directory and locks it (EX_CANTCREAT, EX_IOERR). */
 bool rundir_open(RunDir *r, Err *err);
 void rundir_close(RunDir *r);
 
@@ -70,14 +70,17 @@ bool rundir_keep_room(RunDir *r);
  * not this run's. */
 bool rundir_stands(const RunDir *r, Err *err);
 
-/* Whether the directory's config.json, if there is one, is of the same run (EX_CONFIG). */
+/* Whether the directory's config.json, if there is one, is of the same run (EX_CONFIG; EX_NOINPUT).
+ */
 bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err);
 
 /* Writes env.json, by which the directory is known as a run's, then config.json. `fast`: as a smoke
- * run's. `origin`: of what the first weights were taken from (train/origin.h); NULL: nothing. */
+ * run's. `origin`: of what the first weights were taken from (train/origin.h); NULL: nothing.
+ * EX_CANTCREAT, EX_IOERR. */
 bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, bool fast,
                      const cJSON *origin, Err *err);
-/* Puts `item`, which it takes over, into env.json under `name`, in the place of what is there. */
+/* Puts `item`, which it takes over, into env.json under `name`, in the place of what is there. The
+ * same, and EX_NOINPUT, EX_CONFIG: env.json cannot be read. */
 bool rundir_add(const RunDir *r, const char *name, cJSON *item, Err *err);
 
 #endif

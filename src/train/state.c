@@ -147,8 +147,9 @@ cJSON *state_config(const StFile *f, Err *err) {
         return NULL;
     }
     cJSON *o = json_parse(text, strlen(text), JSON_MAX_BYTES, JSON_MAX_DEPTH, f->path, err);
-    if (!o || cJSON_IsObject(o)) return o;
-    err_set(err, EX_DATAERR, "%s: the \"config\" of its metadata is no object", f->path);
+    if (cJSON_IsObject(o)) return o;
+    if (o) err_set(err, EX_DATAERR, "%s: the \"config\" of its metadata is no object", f->path);
+    err->code = EX_DATAERR; /* a config, but not one that somebody wrote */
     cJSON_Delete(o);
     return NULL;
 }

@@ -40,7 +40,7 @@ typedef struct State {
     Identity identity; /* of the process that made it */
 } State;
 
-/* Of no updates yet; `averages`: with train.ema. */
+/* Of no updates yet, in a State of zeros; `averages`: with train.ema. */
 void state_layout(State *s, Arena *a, const Params *params, bool averages);
 
 /* The averages begin as a copy of the weights. */
@@ -64,12 +64,11 @@ bool state_read_weights(const State *s, const StFile *f, Err *err);
 /* The update that a checkpoint is of (EX_DATAERR). */
 bool state_update(const StFile *f, int64_t *update, Err *err);
 
-/* The config that it was saved under, to be deleted; NULL and err (EX_DATAERR, EX_CONFIG): it has
- * none. */
+/* The config that it was saved under, to be deleted; NULL and EX_DATAERR: it has none. */
 cJSON *state_config(const StFile *f, Err *err);
 
-/* EX_DATAERR for what is damaged, is not a checkpoint, or belongs to another model or config; s is
- * then undefined. */
+/* EX_NOINPUT; EX_DATAERR for what is damaged, is not a checkpoint, or belongs to another model or
+ * config; s is then undefined. */
 bool state_load(State *s, const cJSON *config, const char *path, Err *err);
 
 #endif

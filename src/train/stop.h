@@ -24,8 +24,8 @@ bool stop_take_save(void);
  * shell's background job) stay so. */
 void stop_on_signals(void);
 
-/* The flag becomes one with that of processes that are forked from here on: a signal to any asks
- * all. A process's second signal still is its own second. */
+/* Before stop_on_signals: the flag becomes one with that of processes that are forked from here on:
+ * a signal to any asks all. A process's second signal still is its own second. */
 void stop_share(void);
 /* In such a process, before anything else: signals have their usual effect again, until it calls
  * stop_on_signals. */

@@ -117,10 +117,8 @@ static bool update(Trainer *t, Err *err) {
     if (!verify_wait(&t->verify, err)) return false;
     const Stopwatch after = stopwatch_start(); /* the wait is no training */
     const bool finite = update_is_finite(&u);
-    if (finite)
-        update_commit(&u);
-    else if (!bad_update(t, &u, err))
-        return false;
+    if (finite) update_commit(&u);
+    if (!finite && !bad_update(t, &u, err)) return false;
     if (t->state.update < u.number) return true; /* it went back */
     t->keep.saved = false;
     u.work.seconds = computed + stopwatch_seconds(&after);
@@ -244,6 +242,8 @@ static void give_up(Trainer *t) {
 
 /* Validates where that is due, also when going on from a validation that was interrupted. */
 static bool loop(Trainer *t, Err *err) {
+    if (t->begun) meter_mark(&t->meter, "resume", t->state.update);
+    meter_changes(&t->meter, t->state.update, &t->was, &t->state.identity);
     for (;;) {
         if (!heed_time(t, err)) return false;
         const bool ends_a_part = validation_due(t);
@@ -257,7 +257,7 @@ static bool loop(Trainer *t, Err *err) {
     }
 }
 
-/* A finished run that is not to be tested again stays what it is. */
+/* The state of a finished run that is not to be tested again stays what it is. */
 static bool has_work(const Trainer *t) {
     const bool more = t->state.update < t->end && !patience_is_out(t->c, &t->state);
     return more || validation_due(t) || !t->r->no_test;
@@ -268,10 +268,10 @@ static bool work(Trainer *t, TrainEnd *end, Err *err) {
     stop_on_signals();
     stopwatch_on_signals();
     if (!heed_time(t, err)) return false;
-    const bool more = has_work(t);
-    if (more && t->begun) meter_mark(&t->meter, "resume", t->state.update);
-    meter_changes(&t->meter, t->state.update, &t->was, &t->state.identity);
-    if (more && !loop(t, err)) return false;
+    if (!has_work(t))
+        t->keep.saved = true; /* by whatever build */
+    else if (!loop(t, err))
+        return false;
     if (patience_is_out(t->c, &t->state)) end_here(t);
     *end = t->state.update >= t->horizon ? TRAIN_DONE : TRAIN_STOPPED;
     Err lost; /* of a figure that shares are held against: not the run's */

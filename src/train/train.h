@@ -31,8 +31,9 @@ typedef enum TrainEnd { TRAIN_DONE, TRAIN_STOPPED } TrainEnd; /* at the horizon,
  * them is saved. EX_TEMPFAIL: a signal came, the state is saved; EX_SOFTWARE: an update would not
  * be finite, the state before it is saved, or a validation or test is not, and the state at hand
  * is; EX_IOERR: the state, the best one or the results of the test could not be saved, or the
- * run's directory is gone; EX_CANTCREAT, EX_CONFIG, EX_DATAERR, EX_NOINPUT, EX_OSERR: it could not
- * start; EX_DATAERR, EX_NOINPUT: or the best weights, or those to go back to, cannot be read. */
+ * run's directory is gone; EX_CANTCREAT, EX_CONFIG, EX_DATAERR, EX_IOERR, EX_NOINPUT, EX_OSERR: it
+ * could not start; EX_DATAERR, EX_NOINPUT: or the best weights, or those to go back to, cannot be
+ * read. */
 bool train_run(const Config *c, const TrainRequest *r, TrainEnd *end, Err *err);
 
 #endif

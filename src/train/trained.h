@@ -38,8 +38,8 @@ typedef struct Trained {
 } Trained;
 
 /* EX_NOINPUT: no such place, no checkpoint in it, or no data; EX_DATAERR: damaged, of another
- * model; EX_CONFIG and EX_USAGE: overrides that are wrong, or that the weights do not fit. On error
- * nothing is to be closed. */
+ * model; EX_CONFIG and EX_USAGE: overrides that are wrong, or that the weights do not fit;
+ * EX_OSERR: memory. On error nothing is to be closed. */
 bool trained_open(Trained *t, const TrainedRequest *r, Err *err);
 void trained_close(Trained *t);
 

@@ -24,8 +24,9 @@ typedef struct Viz {
 } Viz;
 
 /* Runs example `index` of the split through the model, which was opened with a batch of 1, to show
- * block `layer` (-1: all) of it, and where heads have groups of their own `head` (-1: all).
- * EX_DATAERR: no clusters; EX_USAGE: no such example or head; EX_SOFTWARE: its loss is not finite.
+ * block `layer` (-1: all; one that it has) of it, and where heads have groups of their own `head`
+ * (-1: all). EX_DATAERR: no clusters; EX_USAGE: no such example or head; EX_SOFTWARE: its loss is
+ * not finite.
  */
 bool viz_open(Viz *v, Trained *t, int index, int layer, int head, Err *err);
 void viz_close(Viz *v);

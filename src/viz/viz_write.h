@@ -1,7 +1,7 @@
 /* Pictures of clusters: of one example, what each block's clusters hold.
  *
- * Of pictures (tasks whose tokens are pixels, and custom data whose documents all have one and the
- * same square length):
+ * Of pictures (tasks whose tokens are pixels, and custom data of at most 256 ids whose documents
+ * all have one and the same square length):
  *   viz-<index>-layer<l>-clusters.png   the input, each token in its clusters' colours, and each
  *                                       cluster by itself
  *   viz-<index>-layer<l>-affinity.png   A_g as a heat map for each cluster
