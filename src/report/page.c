@@ -130,8 +130,9 @@ static void write_curves(FILE *f, const Page *p) {
     }
     fputs("</div>\n", f);
     if (ok) return;
-    log_warn("%s; the page has %s curves", err.text, number ? "not all" : "no");
-    fprintf(f, "<p class=\"note\">%s curves: ", number ? "Not all" : "No");
+    const bool some = number > 1; /* the last one failed */
+    log_warn("%s; the page has %s curves", err.text, some ? "not all" : "no");
+    fprintf(f, "<p class=\"note\">%s curves: ", some ? "Not all" : "No");
     text_html(f, err.text);
     fputs("</p>\n", f);
 }

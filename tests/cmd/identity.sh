@@ -109,11 +109,11 @@ check "for that run alone" grep -q '1 of 2 runs are done' "$tmp/out"
 
 "$bin/cast_train" "$tmp/plain.json" --out "$tmp/moved" --stop-at 3 >"$tmp/log" 2>&1
 cp -r "$tmp/moved" "$tmp/stays"
-expect 0 'resuming at update 3' "on the machine where it began" "$bin/cast_train" "$tmp/plain.json" --out "$tmp/stays" --stop-at 5
+expect 0 'resuming at update 3' "on the machine where it began" "$bin/cast_train" "$tmp/plain.json" --out "$tmp/stays" --stop-at 5 --no-test
 check "nothing is said" silent
 check "env.json has the examples of each split, of both processes" test "$(grep -cE '"(train|val|test)": [0-9]+' "$tmp/stays/env.json")" = 6
 check "env.json has both processes" test "$(grep -c '"blas"' "$tmp/stays/env.json") $(grep -c '"earlier"' "$tmp/stays/env.json")" = "2 1"
-check "the one at work first" test "$(sed -nE 's/^  "command": .*--stop-at ([0-9]+).*/\1/p' "$tmp/stays/env.json")" = 5
+check "the one at work first" grep -qE '^  "command": .*--no-test' "$tmp/stays/env.json"
 # Kernels of an old processor; elsewhere than on x86 there are none of that name. Not of the oldest: those are what
 # OpenBLAS takes for a processor that is too new for it.
 old=(env OPENBLAS_CORETYPE=Nehalem "$bin/cast_train" "$tmp/plain.json" --out)
