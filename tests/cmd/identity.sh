@@ -129,6 +129,10 @@ if grep -q '"blas".* Nehalem' "$tmp/old/env.json"; then
     check "env.json has three processes" test "$(grep -c '"blas"' "$tmp/moved/env.json")" = 3
     check "each with its own" test "$(grep -c 'Nehalem' "$tmp/moved/env.json")" = 2
     expect 0 '1 of 1' "the run is reported" "$bin/cast_report" "$tmp/moved"
+    cp "$tmp/moved/last.safetensors" "$tmp/moved/metrics.jsonl" "$tmp"
+    expect 0 'with a change of kernels' "where nothing is left to do" "$bin/cast_train" "$tmp/plain.json" --no-test --out "$tmp/moved"
+    check "the state stays that of what made it" cmp "$tmp/last.safetensors" "$tmp/moved/last.safetensors"
+    check "and the metrics" cmp "$tmp/metrics.jsonl" "$tmp/moved/metrics.jsonl"
 else
     echo "ok # SKIP OpenBLAS has one kind of kernels here: no other can be told"
 fi

@@ -220,6 +220,9 @@ expect 66 'is a directory' "a run as rows" "$report" "$tmp/sweep" --what points
 printf '%s\n' '{"task": "text", "mechanism": "full", "accuracy": 0.5}' '{"config": {"task": "image"}, "mechanism": "full", "accuracy": 0.3}' \
     >"$tmp/points"
 expect 65 'points: line 2: is of another task' "rows of two tasks" "$report" "$tmp/points" --what points
+row='{"task": "a-task-of-others-whose-name-is-long", "mechanism": "full", "accuracy": 0.5}'
+printf '%s\n' "$row" "$row" >"$tmp/points"
+expect 0 'full' "of one with a long name" "$report" "$tmp/points" --what points
 printf '%s\n' '{"mechanism": "full", "error": 0, "flops_share": 1}' '{"mechanism": "lsh", "error": 0, "accuracy": 0.5}' \
     '{"mechanism": "lsh", "error": 0, "flops_share": 0.5}' '{"mechanism": "full", "accuracy": 0.75}' >"$tmp/points"
 expect 0 '^lsh,,50,0,,' "what has no cost comes last" "$report" "$tmp/points" --what points --format csv

@@ -80,6 +80,9 @@ expect 0 '^in runs/words-fast' "stopped" smoke "$tmp/words.json" --fast --stop-a
 check "it does not go on" test "$(grep -c 'to go on' "$tmp/out")" = 0
 expect 66 'smoke run .* is no result; left out' "and is no result" "$bin/cast_report" "$tmp/smoke/runs/words-fast"
 expect 73 'is of a smoke run' "nor what a run goes on from" smoke "$tmp/words.json" --out runs/words-fast
+mv "$tmp/smoke/runs/words-fast/env.json" "$tmp/env.json"
+expect 73 'is no smoke run' "nor one that nothing tells of, itself" smoke "$tmp/words.json" --fast
+mv "$tmp/env.json" "$tmp/smoke/runs/words-fast"
 expect 0 '^test accuracy' "of generated data, with a key set" smoke "$tmp/tiny.json" --fast train.steps=2
 check "by the task's rules" grep -q 'LRA' "$tmp/smoke/data/listops-fast/train.safetensors"
 "${train[@]}" train.seed=9 --no-test --out "$tmp/own" >/dev/null 2>&1
