@@ -56,8 +56,9 @@ bool child_read(char *const *argv, char *text, size_t size, size_t *n, Err *err)
     const int why = errno;
     if (pid > 0) waitpid(pid, &status, 0);
     if (ok) return child_ended(status, err);
-    return pid > 0 ? err_set(err, EX_OSERR, "what it prints cannot be read: %s", err_words(why))
-                   : err_set(err, EX_OSERR, "there is no process for it: %s", err_words(why));
+    return err_set(err, EX_OSERR, "%s: %s",
+                   pid > 0 ? "what it prints cannot be read" : "there is no process for it",
+                   err_words(why));
 }
 
 bool child_ended(int status, Err *err) {

@@ -17,8 +17,8 @@ typedef struct SweepRequest {
 } SweepRequest;
 
 /* *failed: how many runs failed, or cannot be run; where none is to be made, 0. False: EX_TEMPFAIL,
- * a signal came, and the same sweep goes on from there; EX_IOERR: its directory
- * is gone; else the sweep could not start. */
+ * a signal came, and the same sweep goes on from there; EX_IOERR: its directory is gone; else
+ * the sweep could not start. */
 bool sweep_run(const SweepRequest *r, int *failed, Err *err);
 
 #endif

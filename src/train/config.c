@@ -487,9 +487,8 @@ void config_help(FILE *f) {
     schema_help(f, train_keys, "train");
     model_help(f);
     for (int i = 0; task_table[i]; i++) help_augment(f, task_table[i]);
-    fputs("\nA run may go on, in its --out, with other values of these, the last ones with a "
-          "schedule "
-          "without an\nend (constant, rsqrt):",
+    fputs("\nA run may go on, in its --out, with other values of these, the last ones with a\n"
+          "schedule without an end (constant, rsqrt):",
           f);
     list_flagged(f, all_data_keys, "data", KEY_FREE, "\n  ");
     list_flagged(f, train_keys, "train", KEY_FREE, ", ");

@@ -33,8 +33,8 @@ typedef struct Config {
 } Config;
 
 /* `overrides`: count strings "key=value". EX_NOINPUT, EX_USAGE or EX_CONFIG. Where the data say the
- * task's sizes, train.safetensors of data.dir is opened: EX_NOINPUT or EX_DATAERR. On
- * error, too, config_free is to be called. */
+ * task's sizes, train.safetensors of data.dir is opened: EX_NOINPUT or EX_DATAERR. On error,
+ * too, config_free is to be called. */
 bool config_load(Config *c, const char *path, char *const *overrides, int count, Err *err);
 /* The same of a config that has been read, which stays as it is; `where` names it in messages. */
 bool config_open(Config *c, const cJSON *root, const char *where, char *const *overrides, int count,
