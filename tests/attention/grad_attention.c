@@ -85,7 +85,7 @@ static Shape draw_shape(const AttnMech *m, Draws *d, int index) {
     case 10: s.N = 65; break;
     case 11: s.N = 130, s.e = 2; break;
     case 12: s = (Shape){70, 1, 1, {66, 9}}; break; /* windows of more than a tile of queries */
-    case LONG: s = (Shape){ATTN_TILE + 4, 1, 1, {3, 7}}; break;
+    case LONG: s = (Shape){ATTN_TILE + 4, 2, 3, {3, 7}}; break;
     default: break;
     }
     if (m->groups && s.N > 20) s.h = 1, s.sizes.number = 60 + index;
@@ -93,33 +93,41 @@ static Shape draw_shape(const AttnMech *m, Draws *d, int index) {
     return s;
 }
 
-/* Draws until no choice is on the edge of another. Of an odd number of tokens q, k and v are kept.
- * False: the mechanism refuses the variant. */
+typedef enum Outcome { REFUSED, ON_THE_EDGE, DONE } Outcome;
+
+/* One draw of a case. Of an odd number of tokens q, k and v are kept. REFUSED: the mechanism does
+ * not take the keys. */
+static Outcome check_draw(const AttnMech *m, const char *keys, Shape s, Draws d, bool directions) {
+    const int length = s.N + draw_int(&d, 0, 1) * draw_int(&d, 0, 9);
+    const AttnShape shape = {s.h * s.e, s.h, s.e, length + length % 2, length, s.N % 2};
+    Err err;
+    void *self = mech_open(m, keys, &shape, &err);
+    if (!self) return REFUSED;
+    Attention o = {.called = false};
+    GradCase c;
+    sublayer_open(&o.layer, m, self, s.N, &d);
+    const bool rope = s.e % 2 == 0 && draw_int(&d, 0, 2);
+    if (rope) sublayer_turn(&o.layer);
+    grad_open(&c, d, "%s, N %d, h %d, e %d%s", keys, s.N, s.h, s.e, rope ? ", rope" : "");
+    open_case(&o, &c);
+    c.directions = directions;
+    const bool done = grad_check(&c, forward, backward, &o);
+    grad_close(&c);
+    sublayer_close(&o.layer);
+    free(self);
+    return done ? DONE : ON_THE_EDGE;
+}
+
+/* Draws until no choice is on the edge of another. False: the mechanism refuses the variant. */
 static bool check_shape(const AttnMech *m, int variant, int index) {
     for (int try = 0; try < TRIES; try++) {
         Draws d =
             draws_open("attention", (uint64_t)((variant * GRAD_SHAPES + index) * TRIES + try));
         const Shape s = draw_shape(m, &d, index);
-        const int length = s.N + draw_int(&d, 0, 1) * draw_int(&d, 0, 9);
-        const AttnShape shape = {s.h * s.e, s.h, s.e, length + length % 2, length, s.N % 2};
         char text[MECH_TEXT];
-        Err err;
         mech_print(text, m, variant, s.sizes);
-        void *self = mech_open(m, text, &shape, &err);
-        if (!self) return false;
-        Attention o = {.called = false};
-        GradCase c;
-        sublayer_open(&o.layer, m, self, s.N, &d);
-        const bool rope = s.e % 2 == 0 && draw_int(&d, 0, 2);
-        if (rope) sublayer_turn(&o.layer);
-        grad_open(&c, d, "%s, N %d, h %d, e %d%s", text, s.N, s.h, s.e, rope ? ", rope" : "");
-        open_case(&o, &c);
-        c.directions = index == LONG;
-        const bool done = grad_check(&c, forward, backward, &o);
-        grad_close(&c);
-        sublayer_close(&o.layer);
-        free(self);
-        if (done) return true;
+        const Outcome outcome = check_draw(m, text, s, d, index == LONG);
+        if (outcome != ON_THE_EDGE) return outcome == DONE;
     }
     fail_msg("%s: no choices far from others in %d draws", m->name, TRIES);
     return false;
@@ -144,7 +152,23 @@ static void every_mechanism(void **state) {
     }
 }
 
+/* Few of many keys, of more than one tile, so that what is chosen differs from what is not: the
+ * walk's long shape chooses them all. */
+static void some_of_many_keys(void **state) {
+    (void)state;
+    const AttnMech *m = attn_find("i-clustered");
+    Outcome outcome = ON_THE_EDGE;
+    if (!mech_wanted(m)) return;
+    for (int try = 0; try < TRIES && outcome == ON_THE_EDGE; try++)
+        outcome =
+            check_draw(m, "\"clusters\":2,\"bits\":1,\"iterations\":1,\"top_k\":5",
+                       (Shape){ATTN_TILE + 4, 1, 6, {0}}, draws_open("some", (uint64_t)try), true);
+    assert_int_equal(outcome, DONE);
+    grad_report("i-clustered, 5 of 260 keys");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mechanism)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mechanism),
+                                       cmocka_unit_test(some_of_many_keys)};
     return cmocka_run_group_tests(tests, grad_setup, NULL);
 }
