@@ -29,7 +29,8 @@
 
 #define AT(field) offsetof(Cast, field)
 static const ConfigKey cast_keys[] = {
-    {"clusters", KEY_INT, AT(clusters), "16", 1, 4096, NULL, "number of clusters C"},
+    {"clusters", KEY_INT, AT(clusters), "16", 1, 4096, NULL, "number of clusters C",
+     .also = "n_clusters"},
     {"cluster_size", KEY_SIZE, AT(cluster_size), "\"fixed\"", 1, 1 << 20, "fixed length",
      "tokens a cluster holds: a number, ceil(max_length / C) or ceil(N / C) of each sequence"},
     {"mechanism", KEY_CHOICE, AT(rule), "\"topk\"", 0, 0, CLUSTER_RULE_CHOICES,

@@ -15,8 +15,15 @@ typedef struct Clustered {
 } Clustered;
 
 #define CENTROIDS_KEYS                                                                             \
-    {"clusters", KEY_INT, offsetof(Clustered, clusters),    "100", 1,                              \
-     4096,       NULL,    "clusters of each head's queries"},                                      \
+    {"clusters",                                                                                   \
+     KEY_INT,                                                                                      \
+     offsetof(Clustered, clusters),                                                                \
+     "100",                                                                                        \
+     1,                                                                                            \
+     4096,                                                                                         \
+     NULL,                                                                                         \
+     "clusters of each head's queries",                                                            \
+     .also = "n_clusters"},                                                                        \
         {"bits", KEY_INT, offsetof(Clustered, bits), "63", 1, 64, NULL, "bits of a query's hash"}, \
         {"iterations",                                                                             \
          KEY_INT,                                                                                  \

@@ -93,7 +93,9 @@ static const Program program = {
     "token) and acc accuracy of training "
     "(means of the last train.log_every updates and those before), lr learning rate, |g| norm of "
     "the gradients, examples and tokens a second, useful floating-point operations a second and "
-    "what share that is of the measured peak of the threads, time left.\n",
+    "what share that is of the measured peak of the threads, time left. In a file or a pipe, a "
+    "line "
+    "every 10 seconds at most.\n",
     .more = print_choices,
     .keys = print_keys,
     .needs = "CONFIG",

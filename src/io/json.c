@@ -361,7 +361,8 @@ static cJSON *enter(cJSON *root, char *key, char **last, int *depth, const char 
     return parent;
 }
 
-bool json_override(cJSON *root, const char *assignment, Err *err) {
+/* A value that begins with a quote is JSON in either case. */
+static bool override(cJSON *root, const char *assignment, bool as_text, Err *err) {
     if (!check_assignment(assignment, err)) return false;
     size_t n = strcspn(assignment, "=");
     const char *value = assignment + n + 1;
@@ -370,7 +371,8 @@ bool json_override(cJSON *root, const char *assignment, Err *err) {
     key[n] = '\0';
     cJSON *parent = enter(root, key, &last, &depth, assignment, err);
     if (parent) {
-        cJSON *item = json_value(value, JSON_MAX_DEPTH - depth);
+        cJSON *item = as_text && *value != '"' ? cJSON_CreateString(value)
+                                               : json_value(value, JSON_MAX_DEPTH - depth);
         if (cJSON_GetObjectItemCaseSensitive(parent, last))
             cJSON_ReplaceItemInObjectCaseSensitive(parent, last, item);
         else
@@ -378,4 +380,12 @@ bool json_override(cJSON *root, const char *assignment, Err *err) {
     }
     mem_free(key);
     return parent != NULL;
+}
+
+bool json_override(cJSON *root, const char *assignment, Err *err) {
+    return override(root, assignment, false, err);
+}
+
+bool json_override_text(cJSON *root, const char *assignment, Err *err) {
+    return override(root, assignment, true, err);
 }

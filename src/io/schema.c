@@ -197,31 +197,20 @@ static cJSON *parse_fallback(const ConfigKey *k) {
     return v;
 }
 
-/* What other programs call a key; NULL: nothing. */
-static const char *usual_name(const char *name, const Words *known) {
-    static const char *const usual[][2] = {
-        {"updates", "steps"},       {"iterations", "steps"},
-        {"max_steps", "steps"},     {"batch_size", "batch"},
-        {"learning_rate", "lr"},    {"wd", "weight_decay"},
-        {"layers", "depth"},        {"num_layers", "depth"},
-        {"n_layers", "depth"},      {"dim", "d"},
-        {"d_model", "d"},           {"hidden_size", "d"},
-        {"num_heads", "heads"},     {"n_heads", "heads"},
-        {"n_clusters", "clusters"}, {"path", "dir"},
-        {"warmup_steps", "warmup"}, {"scheduler", "schedule"},
-        {"grad_clip", "clip"},      {"embedding_dim", "d_emb"},
-        {"num_epochs", "epochs"},
-    };
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-        if (!strcmp(name, usual[i][0]) && words_index(known, usual[i][1]) >= 0) return usual[i][1];
+const ConfigKey *schema_usual(const ConfigKey *keys, const char *name) {
+    Words w;
+    for (; keys->name; keys++) {
+        words_split(&w, keys->also);
+        if (words_index(&w, name) >= 0) return keys;
+    }
     return NULL;
 }
 
-static bool unknown_key(const char *where, const char *prefix, const cJSON *v, const Words *known,
-                        Err *err) {
+static bool unknown_key(const char *where, const char *prefix, const cJSON *v,
+                        const ConfigKey *keys, const Words *known, Err *err) {
     char key[NAME_SIZE], got[NAME_SIZE], other[NAME_SIZE], all[TEXT_SIZE] = "";
-    const char *usual = usual_name(v->string, known);
-    const char *nearest = usual ? usual : nearest_word(v->string, known->word);
+    const ConfigKey *usual = schema_usual(keys, v->string);
+    const char *nearest = usual ? usual->name : nearest_word(v->string, known->word);
     dotted(key, prefix, v->string);
     show(v, got);
     words_join(known->word, all);
@@ -281,7 +270,8 @@ bool schema_check(const ConfigKey *keys, const cJSON *obj, const char *where, co
         return err_blame(err, prefix);
     }
     for (const cJSON *v = obj ? obj->child : NULL; v; v = v->next)
-        if (words_index(&known, v->string) < 0) return unknown_key(where, prefix, v, &known, err);
+        if (words_index(&known, v->string) < 0)
+            return unknown_key(where, prefix, v, keys, &known, err);
     return true;
 }
 

@@ -35,6 +35,7 @@ typedef struct ConfigKey {
     const char *choices;  /* words with spaces between; of numbers KEY_EVEN and the like */
     const char *help;
     const char *(*choice)(int index); /* instead of `choices`: a table's words, then NULL */
+    const char *also;                 /* what other programs call it, words as in `choices` */
     unsigned flags;                   /* what the owner says of the key; nothing here reads them */
 } ConfigKey;
 /* A table ends with a row whose name is NULL. */
@@ -53,6 +54,9 @@ bool schema_check(const ConfigKey *keys, const cJSON *obj, const char *where, co
 
 /* The row of that name; NULL: there is none. */
 const ConfigKey *schema_find(const ConfigKey *keys, const char *name);
+
+/* The row that other programs call by this name; NULL: there is none. */
+const ConfigKey *schema_usual(const ConfigKey *keys, const char *name);
 
 /* Adds to the object `section` of `root`, made where there is none, each key that it lacks, with
  * its default. Returns the section; NULL: it is no object. */

@@ -9,12 +9,14 @@
 
 #define AT(field) offsetof(ModelConf, field)
 const ConfigKey model_keys[] = {
-    {"depth", KEY_INT, AT(depth), "2", 1, 1024, NULL, "number of blocks"},
-    {"heads", KEY_INT, AT(heads), "2", 1, 1024, NULL, "attention heads; must divide d"},
-    {"d", KEY_INT, AT(d), "128", 1, 65536, NULL, "width"},
+    {"depth", KEY_INT, AT(depth), "2", 1, 1024, NULL, "number of blocks",
+     .also = "layers num_layers n_layers"},
+    {"heads", KEY_INT, AT(heads), "2", 1, 1024, NULL, "attention heads; must divide d",
+     .also = "num_heads n_heads"},
+    {"d", KEY_INT, AT(d), "128", 1, 65536, NULL, "width", .also = "dim d_model hidden_size"},
     {"d_ff", KEY_INT, AT(d_ff), "128", 1, 262144, NULL, "width inside the feed-forward layers"},
     {"d_emb", KEY_INT, AT(d_emb), "256", 1, 65536, NULL,
-     "width of embeddings; projected to d where it differs"},
+     "width of embeddings; projected to d where it differs", .also = "embedding_dim"},
     {"max_length", KEY_INT, AT(max_length), "0", 0, 1 << 24, NULL,
      "tokens read of a sequence; 0: what the task reads"},
     {"norm", KEY_CHOICE, AT(norm), "\"layer\"", 0, 0, "layer scale batch", "normalisation"},
@@ -41,12 +43,12 @@ const ConfigKey model_keys[] = {
     {0},
 };
 
-typedef struct TypeConf {
-    char type[KEY_TEXT_MAX];
-} TypeConf;
+static const char *mechanism_name(int i) { return attn_table[i] ? attn_table[i]->name : NULL; }
+
+/* Read into the mechanism's place in the table. */
 static const ConfigKey type_keys[] = {
-    {"type", KEY_TEXT, offsetof(TypeConf, type), "\"" ATTN_DEFAULT "\"", 0, 0, NULL,
-     "attention mechanism"},
+    {"type", KEY_CHOICE, 0, "\"" ATTN_DEFAULT "\"", 0, 0, NULL, "attention mechanism",
+     .choice = mechanism_name},
     {0},
 };
 
@@ -58,12 +60,11 @@ static bool read_mechanism(Model *m, const cJSON *json, const char *where, Err *
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(json, "type");
     cJSON *just_type = cJSON_CreateObject();
     if (type) cJSON_AddItemToObject(just_type, "type", cJSON_Duplicate(type, true));
-    TypeConf conf;
-    const bool ok = schema_read(&conf, type_keys, just_type, where, "model.attention", NULL, err);
+    int place;
+    const bool ok = schema_read(&place, type_keys, just_type, where, "model.attention", NULL, err);
     cJSON_Delete(just_type);
     if (!ok) return false;
-    if (!(m->mech = attn_find(conf.type)))
-        return attn_unknown(conf.type, where, "model.attention.type", err);
+    m->mech = attn_table[place];
     m->attn = mem_alloc(1, m->mech->self_size);
     return schema_read(m->attn, m->mech->keys ? m->mech->keys : none, json, where,
                        "model.attention", "type", err);

@@ -7,13 +7,13 @@
 
 #include "core/log.h"
 #include "core/mem.h"
-#include "core/nearest.h"
 #include "data/dataset.h"
 #include "io/json.h"
 #include "io/text.h"
 #include "optim/schedule.h"
 #include "train/guard.h"
 #include "train/kept.h"
+#include "train/override.h"
 #include "train/score.h"
 #include "train/shipped.h"
 
@@ -40,7 +40,7 @@ static const ConfigKey all_data_keys[] = {
     {"augment", KEY_BOOL, offsetof(Config, augment), "false", 0, 0, NULL,
      "training examples are varied in the task's own way"},
     {"dir", KEY_TEXT, offsetof(Config, data_dir), "\"\"", 0, 0, NULL,
-     "where the prepared splits are; empty: data/<task>", .flags = KEY_FREE},
+     "where the prepared splits are; empty: data/<task>", .also = "path", .flags = KEY_FREE},
     {0},
 };
 
@@ -62,26 +62,29 @@ static const ConfigKey train_keys[] = {
      "masked training's share of tokens; 0: the task's, 0.5 of pictures, 0.15 of text, 0.1 of "
      "listops"},
     {"epochs", KEY_INT, AT(epochs), "1", 1, 1e6, NULL, "passes over the training split",
-     .flags = KEY_LENGTH},
+     .also = "num_epochs", .flags = KEY_LENGTH},
     {"steps", KEY_INT, AT(steps), "0", 0, 2e9, NULL, "updates to make; 0: as many as epochs give",
-     .flags = KEY_LENGTH},
+     .also = "updates iterations max_steps", .flags = KEY_LENGTH},
     {"minutes", KEY_REAL, AT(minutes), "0", 0, 1e7, NULL,
      "minutes of training after which it ends, validation and tests not counted; 0: no limit. Of "
      "schedules without an end",
      .flags = KEY_LENGTH},
-    {"batch", KEY_INT, AT(batch), "32", 1, 1 << 20, NULL, "samples a micro-batch"},
+    {"batch", KEY_INT, AT(batch), "32", 1, 1 << 20, NULL, "samples a micro-batch",
+     .also = "batch_size"},
     {"accumulate", KEY_INT, AT(accumulate), "1", 1, 1 << 16, NULL, "micro-batches an update"},
-    {"lr", KEY_REAL, AT(lr), "0.001", 0, 1e3, NULL, "learning rate after warm-up"},
+    {"lr", KEY_REAL, AT(lr), "0.001", 0, 1e3, NULL, "learning rate after warm-up",
+     .also = "learning_rate"},
     {"schedule", KEY_CHOICE, AT(schedule), "\"constant\"", 0, 0, NULL, "learning rate over updates",
-     .choice = schedule_name},
-    {"warmup", KEY_INT, AT(warmup), "0", 0, 2e9, NULL, "updates of linear warm-up"},
+     .choice = schedule_name, .also = "scheduler"},
+    {"warmup", KEY_INT, AT(warmup), "0", 0, 2e9, NULL, "updates of linear warm-up",
+     .also = "warmup_steps"},
     {"weight_decay", KEY_REAL, AT(adamw.weight_decay), "0", 0, 10, NULL,
-     "AdamW's decoupled weight decay"},
+     "AdamW's decoupled weight decay", .also = "wd"},
     {"beta1", KEY_REAL, AT(adamw.beta1), "0.9", 0, 0.999999, NULL, "AdamW's first decay rate"},
     {"beta2", KEY_REAL, AT(adamw.beta2), "0.999", 0, 0.9999999, NULL, "AdamW's second decay rate"},
     {"eps", KEY_REAL, AT(adamw.eps), "1e-8", 1e-30, 1, NULL, "AdamW's epsilon"},
-    {"clip", KEY_REAL, AT(clip), "0", 0, 1e9, NULL,
-     "largest norm of the gradients; 0: no clipping"},
+    {"clip", KEY_REAL, AT(clip), "0", 0, 1e9, NULL, "largest norm of the gradients; 0: no clipping",
+     .also = "grad_clip"},
     {"label_smoothing", KEY_REAL, AT(label_smoothing), "0", 0, 0.999999, NULL,
      "share of a training label's mass that lies evenly on all classes; 0: none"},
     {"ema", KEY_REAL, AT(ema), "0", 0, 0.9999999, NULL,
@@ -94,12 +97,11 @@ static const ConfigKey train_keys[] = {
      "when the run begins; empty: none"},
     {"lanes", KEY_INT, AT(lanes), "32", 1, 4096, NULL,
      "gradient sums a batch is dealt to; part of what fixes the bits; threads beyond them help "
-     "with "
-     "long documents"},
-    {"nan", KEY_CHOICE, AT(nan), "\"stop\"", 0, 0, NULL,
+     "with long documents"},
+    {"nan", KEY_CHOICE, AT(nan), "\"stop\"", 0, 0, GUARD_CHOICES,
      "an update that is not finite: the run stops; skips it, 100 times in a row at most; or goes "
      "back to its last validation, at half the learning rate, 3 times at most",
-     .choice = guard_name, .flags = KEY_FREE},
+     .flags = KEY_FREE},
     {"eval_every", KEY_INT, AT(eval_every), "0", 0, 2e9, NULL,
      "updates between validations; 0: an epoch", .flags = KEY_FREE},
     {"eval_limit", KEY_INT, AT(eval_limit), "0", 0, 2e9, NULL,
@@ -109,10 +111,9 @@ static const ConfigKey train_keys[] = {
     {"save_minutes", KEY_REAL, AT(save_minutes), "5", 0.01, 1e6, NULL,
      "minutes between checkpoints, besides those at validations",
      .flags = KEY_FREE | KEY_INCIDENTAL},
-    {"best", KEY_CHOICE, AT(best), "\"accuracy\"", 0, 0, NULL,
+    {"best", KEY_CHOICE, AT(best), "\"accuracy\"", 0, 0, SCORE_BY_CHOICES,
      "what best.safetensors is the best in, of validations: the highest accuracy, or the lowest "
-     "loss",
-     .choice = score_by_name},
+     "loss"},
     {"patience", KEY_INT, AT(patience), "0", 0, 1e9, NULL,
      "validations in a row without a new best that end the run; 0: none do"},
     {"keep", KEY_INT, AT(keep), "0", 0, KEPT_MOST, NULL,
@@ -128,7 +129,7 @@ const ConfigKey *config_train_keys(void) { return train_keys; }
 
 static bool find_task(Config *c, const cJSON *root, Err *err) {
     int task;
-    if (!schema_read(&task, root_keys, root, c->path, "", "$schema data model train", err))
+    if (!schema_read(&task, root_keys, root, c->path, "", "$schema base data model train", err))
         return false;
     c->task = task_table[task];
     return true;
@@ -255,103 +256,17 @@ static bool check_minutes(const Config *c, Err *err) {
                    c->path, c->train.minutes, names);
 }
 
-static const char *mechanism_of(const cJSON *root) {
-    const char *type = json_string(root, "model.attention.type");
-    return type ? type : ATTN_DEFAULT;
-}
-
-void config_drop_mechanism(cJSON *attention) {
-    for (cJSON *item = attention ? attention->child : NULL, *next; item; item = next) {
-        next = item->next;
-        if (strcmp(item->string, "type") != 0)
-            cJSON_Delete(cJSON_DetachItemViaPointer(attention, item));
-    }
-}
-
-/* One mechanism's keys mean nothing to another: an override that changes it starts from the new
- * one's defaults, so that `CONFIG model.attention.type=full` is all that it takes. */
-static bool change_mechanism(cJSON *root, char *override, Err *err) {
-    static const char key[] = "model.attention.type=";
-    char was[64];
-    if (strncmp(override, key, sizeof key - 1) != 0) return true;
-    snprintf(was, sizeof was, "%s", mechanism_of(root));
-    if (!json_override(root, override, err)) return false;
-    if (strcmp(mechanism_of(root), was) == 0) return true;
-    config_drop_mechanism(json_at(root, "model.attention"));
-    return true;
-}
-
-/* ---- what the command line says ---- */
-
-/* Whether an override sets the key, what it is part of, or a part of it. */
-static bool sets(const char *override, const char *key) {
-    const size_t n = strcspn(override, "="), k = strlen(key), less = n < k ? n : k;
-    if (less == 0 || strncmp(override, key, less) != 0) return false;
-    return n == k || (n < k ? key : override)[less] == '.';
-}
-
-/* "lr=1" means "train.lr=1", and "train.lr" is what stands behind a dot of it. */
-enum { MOST_NAMES = 256 };
-typedef struct Names {
-    char full[MOST_NAMES][64];
-    const char *last[MOST_NAMES + 1];
-    int n;
-} Names;
-
-static void add_names(Names *names, const char *prefix, const ConfigKey *keys) {
-    for (const ConfigKey *k = keys; k && k->name && names->n < MOST_NAMES; k++) {
-        char *full = names->full[names->n];
-        const int at = snprintf(full, 64, "%s.", prefix);
-        snprintf(full + at, 64 - (size_t)at, "%s", k->name);
-        names->last[names->n++] = full + at;
-    }
-}
-
-/* The key that a bare name stands for; NULL: none is near. */
-static const char *full_name(Names *names, const char *bare, const cJSON *config) {
-    const AttnMech *mech = attn_find(mechanism_of(config));
-    *names = (Names){.n = 0};
-    add_names(names, "train", train_keys);
-    add_names(names, "model", model_keys);
-    add_names(names, "model.attention", mech ? mech->keys : NULL);
-    add_names(names, "data", all_data_keys);
-    const char *near = nearest_word(bare, names->last);
-    for (int i = 0; near && i < names->n; i++)
-        if (names->last[i] == near) return names->full[i];
-    return NULL;
-}
-
-/* An error in a key that was set there is not in the file. */
-static void blame_command_line(Err *err, const Config *c, const cJSON *config,
-                               char *const *overrides, int count) {
-    char key[sizeof err->key];
-    const size_t n = strlen(c->path);
-    Names names;
-    int i = 0;
-    snprintf(key, sizeof key, "%s", err->key);
-    while (i < count && !(key[0] && sets(overrides[i], key))) i++;
-    if (i == count || strncmp(err->text, c->path, n) != 0) return;
-    const char *full = strchr(key, '.') || !strstr(err->text, "is unknown")
-                           ? NULL
-                           : full_name(&names, key, config);
-    if (full)
-        err_set(err, err->code, "on the command line: key '%s' is unknown; did you mean '%s'?", key,
-                full);
-    else
-        err_set(err, err->code, "on the command line%s", err->text + n);
-    err_blame(err, key);
-}
+static const Section sections[] = {
+    {"train", train_keys}, {"model", model_keys}, {"data", all_data_keys}, {0}};
 
 bool config_open(Config *c, const cJSON *root, const char *where, char *const *overrides, int count,
                  Err *err) {
     *c = (Config){0};
     snprintf(c->path, sizeof c->path, "%s", where);
     cJSON *own = cJSON_Duplicate(root, true);
-    bool ok = true;
-    for (int i = 0; ok && i < count; i++) ok = change_mechanism(own, overrides[i], err);
-    for (int i = 0; ok && i < count; i++) ok = json_override(own, overrides[i], err);
+    bool ok = override_apply(own, sections, overrides, count, err);
     if (ok && !(read_all(c, own, err) && check_minutes(c, err))) {
-        blame_command_line(err, c, own, overrides, count);
+        override_blame(err, c->path, own, sections, overrides, count);
         ok = false;
     }
     if (ok) c->resolved = resolve(c);

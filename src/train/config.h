@@ -55,9 +55,6 @@ void config_warn_data(const cJSON *a, const cJSON *b, const char *where);
  * keys, which then had what is their default now. It is left as it is where its task is unknown. */
 void config_complete(cJSON *config);
 
-/* Leaves only the type of a section model.attention: the other keys are the mechanism's. */
-void config_drop_mechanism(cJSON *attention);
-
 /* Appends to `list` ("", or what is in it) the keys of a that differ in b and may not, behind
  * `prefix`: "model.depth (2, now 3)". a and b may be a config's sections, as prefix says. */
 void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char *list,

@@ -4,6 +4,7 @@
 
 #include "core/log.h"
 #include "io/json.h"
+#include "train/override.h"
 
 static const char *trained_type(const Source *from) {
     const char *type = json_string(from->run.config, "model.attention.type");
@@ -24,7 +25,7 @@ static cJSON *as_now(const Source *from) {
 void fit_changes(const Config *now, const Source *from, char *list, size_t size) {
     const cJSON *is = json_at(now->resolved, "model");
     cJSON *theirs = as_now(from), *was = json_at(theirs, "model");
-    if (other_mechanism(now, from)) config_drop_mechanism(json_at(was, "attention"));
+    if (other_mechanism(now, from)) override_drop_mechanism(json_at(was, "attention"));
     list[0] = '\0';
     if (was && is) config_differences(was, is, "model", list, size);
     cJSON_Delete(theirs);

@@ -1,13 +1,6 @@
 #include "train/guard.h"
 
-#include <stddef.h>
-
 const Guard guard_unused = {.rate = 1};
-
-const char *guard_name(int policy) {
-    static const char *const names[] = {"stop", "skip", "rollback"};
-    return policy >= GUARD_STOP && policy <= GUARD_ROLLBACK ? names[policy] : NULL;
-}
 
 /* Of what is no number each comparison is false. */
 bool guard_is_sound(const Guard *g) {

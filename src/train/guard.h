@@ -12,8 +12,7 @@
 #include <stdbool.h>
 
 typedef enum GuardPolicy { GUARD_STOP, GUARD_SKIP, GUARD_ROLLBACK } GuardPolicy;
-/* NULL: there is no such policy. */
-const char *guard_name(int policy);
+#define GUARD_CHOICES "stop skip rollback"
 
 enum { GUARD_MOST_SKIPPED = 100, GUARD_MOST_ROLLBACKS = 3 };
 

@@ -331,7 +331,7 @@ const cJSON *run_init(const Run *r) {
 /* Runs of older versions do not say: train.best was its default. */
 static ScoreBy best_by(const Run *r) {
     const char *by = json_string(cJSON_GetObjectItemCaseSensitive(r->config, "train"), "best");
-    return by && !strcmp(by, score_by_name(SCORE_BY_LOSS)) ? SCORE_BY_LOSS : SCORE_BY_ACCURACY;
+    return by && !strcmp(by, "loss") ? SCORE_BY_LOSS : SCORE_BY_ACCURACY;
 }
 
 const RunLine *run_best(const Run *r) {

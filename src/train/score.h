@@ -10,8 +10,7 @@ typedef struct Score {
 
 typedef enum ScoreBy { SCORE_BY_ACCURACY, SCORE_BY_LOSS } ScoreBy;
 
-/* The value of train.best; NULL beyond the last. */
-const char *score_by_name(int by);
+#define SCORE_BY_CHOICES "accuracy loss"
 
 /* By accuracy: more of it, or as much and less loss. By loss: less of it, or as much and more
  * accuracy. */

@@ -38,6 +38,18 @@ key train.weight_decy=0 train.weight_decay
 key model.atention.type=full model.attention
 key model.attention.cluster=4 model.attention.clusters
 key model.attention.tpye=full model.attention.type
+key model.attention.n_clusters=4 model.attention.clusters
+key bsae=tiny.json base
+key learning_rate=3 train.lr
+check "with the value that was given" grep -q "'train.lr'? (got 3)" "$tmp/out"
+expect 64 'base is a key of a file; tiny.json can stand in the place of CONFIG' "a base on the command line" \
+    "$bin/cast_train" configs/tiny.json --dry-run base=tiny.json
+expect 78 "model.attention.type' must be one of cast, full, .*, got 5" "a mechanism that is a number" \
+    "$bin/cast_train" configs/tiny.json --dry-run model.attention.type=5
+cp -r data/listops 2024
+expect 0 'changed  data.dir=2024' "a directory that is a number" \
+    "$bin/cast_train" configs/tiny.json --dry-run data.dir=2024
+expect 66 'true: ' "weights whose name is a JSON value" "$bin/cast_train" configs/tiny.json train.init=true --out runs/x
 key model.max_lenght=9 model.max_length
 key dta.dir=x data
 key data.dri=x data.dir

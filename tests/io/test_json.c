@@ -273,6 +273,19 @@ static void check_override(const char *assignment, const char *expected) {
     cJSON_Delete(root);
 }
 
+static void override_with_text(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {{"d=2024", "2024"}, {"d=true", "true"}, {"d=\"7\"", "7"},
+                                          {"d=", ""},         {"d=a b", "a b"},   {"d={", "{"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Err err;
+        cJSON *root = cJSON_Parse("{\"d\":2}");
+        assert_true(json_override_text(root, rows[i][0], &err));
+        assert_string_equal(json_string(root, "d"), rows[i][1]);
+        cJSON_Delete(root);
+    }
+}
+
 static void overrides(void **state) {
     (void)state;
     check_override("a.b=3", "{\"a\":{\"b\":3,\"c\":\"x\"},\"d\":2}");
@@ -393,6 +406,7 @@ int main(void) {
         cmocka_unit_test(many_keys),
         cmocka_unit_test(hostile_files),
         cmocka_unit_test(overrides),
+        cmocka_unit_test(override_with_text),
         cmocka_unit_test(bad_overrides),
         cmocka_unit_test(written_is_read_back),
         cmocka_unit_test(odd_values_are_written),

@@ -28,7 +28,7 @@ static const ConfigKey keys[] = {
     {"dropout", KEY_REAL, AT(dropout), "0.1", 0, 0.9, NULL, "probability"},
     {"decay", KEY_REAL, AT(decay), "1e-2", 0, INFINITY, NULL, "weight decay"},
     {"pre_norm", KEY_BOOL, AT(pre_norm), "true", 0, 0, NULL, "norm first"},
-    {"dir", KEY_TEXT, AT(dir), "\"data\"", 0, 0, NULL, "directory"},
+    {"dir", KEY_TEXT, AT(dir), "\"data\"", 0, 0, NULL, "directory", .also = "path folder"},
     {0},
 };
 
@@ -87,6 +87,8 @@ static void names_what_is_wrong(void **state) {
          "key 'model.Heads' is unknown; did you mean 'model.heads'? (got 4; " ALL ")"},
         {"{\"atention\": 4}",
          "key 'model.atention' is unknown; did you mean 'model.attention'? (got 4; " ALL ")"},
+        {"{\"folder\": 4}",
+         "key 'model.folder' is unknown; did you mean 'model.dir'? (got 4; " ALL ")"},
         {"{\"x\": 4}", "key 'model.x' is unknown; " ALL " (got 4)"},
         {"{\"heads\": \"two\"}", "key 'model.heads' must be an integer from 1 to 64, got \"two\""},
         {"{\"heads\": 0}", "key 'model.heads' must be an integer from 1 to 64, got 0"},

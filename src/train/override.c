@@ -1,0 +1,140 @@
+#include "train/override.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "attention/attention.h"
+#include "core/nearest.h"
+#include "io/json.h"
+
+static const char *mechanism_of(const cJSON *root) {
+    const char *type = json_string(root, "model.attention.type");
+    return type ? type : ATTN_DEFAULT;
+}
+
+/* ---- setting ---- */
+
+void override_drop_mechanism(cJSON *attention) {
+    for (cJSON *item = attention ? attention->child : NULL, *next; item; item = next) {
+        next = item->next;
+        if (strcmp(item->string, "type") != 0)
+            cJSON_Delete(cJSON_DetachItemViaPointer(attention, item));
+    }
+}
+
+/* One mechanism's keys mean nothing to another: an override that changes it starts from the new
+ * one's defaults, so that `CONFIG model.attention.type=full` is all that it takes. */
+static bool change_mechanism(cJSON *root, const char *override, Err *err) {
+    static const char key[] = "model.attention.type=";
+    char was[64];
+    if (strncmp(override, key, sizeof key - 1) != 0) return true;
+    snprintf(was, sizeof was, "%s", mechanism_of(root));
+    if (!json_override(root, override, err)) return false;
+    if (strcmp(mechanism_of(root), was) == 0) return true;
+    override_drop_mechanism(json_at(root, "model.attention"));
+    return true;
+}
+
+static bool is_text(const Section *s, const char *override) {
+    for (; s->name; s++) {
+        const size_t n = strlen(s->name), key = strcspn(override, "=");
+        char name[64];
+        if (strncmp(override, s->name, n) != 0 || override[n] != '.') continue;
+        snprintf(name, sizeof name, "%.*s", (int)(key - n - 1), override + n + 1);
+        const ConfigKey *k = schema_find(s->keys, name);
+        return k && k->type == KEY_TEXT;
+    }
+    return false;
+}
+
+/* A directory may be called 2024. */
+static bool set(cJSON *root, const Section *sections, const char *override, Err *err) {
+    if (!strncmp(override, "base=", 5))
+        return err_set(err, EX_USAGE,
+                       "'%s': base is a key of a file; %s can stand in the place of CONFIG itself",
+                       override, override + 5);
+    return is_text(sections, override) ? json_override_text(root, override, err)
+                                       : json_override(root, override, err);
+}
+
+bool override_apply(cJSON *root, const Section *sections, char *const *overrides, int count,
+                    Err *err) {
+    for (int i = 0; i < count; i++)
+        if (!change_mechanism(root, overrides[i], err)) return false;
+    for (int i = 0; i < count; i++)
+        if (!set(root, sections, overrides[i], err)) return false;
+    return true;
+}
+
+/* ---- blame ---- */
+
+/* Whether an override sets the key, what it is part of, or a part of it. */
+static bool sets(const char *override, const char *key) {
+    const size_t n = strcspn(override, "="), k = strlen(key), less = n < k ? n : k;
+    if (less == 0 || strncmp(override, key, less) != 0) return false;
+    return n == k || (n < k ? key : override)[less] == '.';
+}
+
+/* "lr=1" means "train.lr=1", and "train.lr" is what stands behind a dot of it. */
+enum { MOST_NAMES = 256 };
+typedef struct Names {
+    char full[MOST_NAMES][64];
+    const char *last[MOST_NAMES + 1];
+    int n;
+} Names;
+
+static const char *add_name(Names *names, const char *prefix, const char *name) {
+    char *full = names->full[names->n];
+    const int at = snprintf(full, 64, "%s.", prefix);
+    snprintf(full + at, 64 - (size_t)at, "%s", name);
+    names->last[names->n++] = full + at;
+    return full;
+}
+
+static void add_names(Names *names, const char *prefix, const ConfigKey *keys) {
+    for (; keys && keys->name && names->n < MOST_NAMES; keys++) add_name(names, prefix, keys->name);
+}
+
+/* The key that a bare name stands for; NULL: none is near. */
+static const char *full_name(Names *names, const char *bare, const cJSON *config,
+                             const Section *sections) {
+    const AttnMech *mech = attn_find(mechanism_of(config));
+    names->n = 0;
+    for (const Section *s = sections; s->name; s++) {
+        const ConfigKey *usual = schema_usual(s->keys, bare);
+        if (usual) return add_name(names, s->name, usual->name);
+    }
+    for (const Section *s = sections; s->name; s++) add_names(names, s->name, s->keys);
+    add_names(names, "model.attention", mech ? mech->keys : NULL);
+    names->last[names->n] = NULL;
+    const char *near = nearest_word(bare, names->last);
+    for (int i = 0; near && i < names->n; i++)
+        if (names->last[i] == near) return names->full[i];
+    return NULL;
+}
+
+/* "lr=1" where the key is train.lr. */
+static void blame_bare(Err *err, const char *key, const char *override, const cJSON *config,
+                       const Section *sections) {
+    Names names;
+    const char *full = full_name(&names, key, config, sections);
+    if (full)
+        err_set(err, err->code,
+                "on the command line: key '%s' is unknown; did you mean '%s'? (got %s)", key, full,
+                override + strcspn(override, "=") + 1);
+}
+
+void override_blame(Err *err, const char *where, const cJSON *config, const Section *sections,
+                    char *const *overrides, int count) {
+    char key[sizeof err->key], text[sizeof err->text];
+    const size_t n = strlen(where);
+    int i = 0;
+    snprintf(key, sizeof key, "%s", err->key);
+    while (i < count && !(key[0] && sets(overrides[i], key))) i++;
+    if (i == count || strncmp(err->text, where, n) != 0) return;
+    const bool bare = !strchr(key, '.') && strstr(err->text, "is unknown");
+    snprintf(text, sizeof text, "%s", err->text + n);
+    err_set(err, err->code, "on the command line%s", text);
+    if (bare) blame_bare(err, key, overrides[i], config, sections);
+    err_blame(err, key);
+}

@@ -1,0 +1,30 @@
+/* What the command line says of a config: "key=value". */
+#ifndef TRAIN_OVERRIDE_H
+#define TRAIN_OVERRIDE_H
+
+#include <cjson/cJSON.h>
+
+#include "core/err.h"
+#include "io/schema.h"
+
+/* A section of the config; a list of them ends with a NULL name. Of model.attention, whose keys are
+ * the mechanism's, there is none. */
+typedef struct Section {
+    const char *name;
+    const ConfigKey *keys;
+} Section;
+
+/* Sets the keys in `root`, in their order. One that changes the mechanism drops the other keys of
+ * model.attention first. EX_USAGE: as json_override, or `base`, which a file alone can have. */
+bool override_apply(cJSON *root, const Section *sections, char *const *overrides, int count,
+                    Err *err);
+
+/* Of an error in a key that was set there, which is not in the file `where`: says so, and of a bare
+ * name ("lr") which key it stands for. */
+void override_blame(Err *err, const char *where, const cJSON *config, const Section *sections,
+                    char *const *overrides, int count);
+
+/* Leaves only the type of a section model.attention: the other keys are the mechanism's. */
+void override_drop_mechanism(cJSON *attention);
+
+#endif
