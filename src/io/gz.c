@@ -34,7 +34,7 @@ static bool refill(Gz *g, Err *err) {
     do {
         n = read(g->fd, g->buffer, BUFFER);
     } while (n < 0 && errno == EINTR);
-    if (n < 0) return file_fails(g->path, "read", EX_IOERR, err);
+    if (n < 0) return file_fails(g->path, "read", EX_NOINPUT, err);
     g->z.next_in = g->buffer;
     g->z.avail_in = (uInt)n;
     g->in += (uint64_t)n;

@@ -173,7 +173,7 @@ static bool refused(FILE *errors, int status, Err *err) {
         line[strcspn(line, "\n")] = '\0';
         if (line[strspn(line, " \t^")]) snprintf(last, sizeof last, "%s", line);
     }
-    return err_set(err, EX_SOFTWARE, "gnuplot failed (status %d): %s", status, last);
+    return err_set(err, EX_UNAVAILABLE, "gnuplot failed (status %d): %s", status, last);
 }
 
 static bool run(FILE *script, FILE *out, FILE *errors, Err *err) {
@@ -181,7 +181,7 @@ static bool run(FILE *script, FILE *out, FILE *errors, Err *err) {
     int status = 0;
     /* fork shares places in files: what is in our buffers must be where they say. */
     fflush(out);
-    if (fflush(script) != 0 || fseek(script, 0, SEEK_SET) != 0)
+    if (fflush(script) != 0 || ferror(script) || fseek(script, 0, SEEK_SET) != 0)
         return file_fails("a temporary file", "be written", EX_IOERR, err);
     const int why = spawn(&pid, script, out, errors);
     if (why) return no_gnuplot(why, err);

@@ -46,8 +46,8 @@ void plot_line_end(FILE *f, int i, const char *name);
 bool plot_check_path(const char *path, Err *err);
 
 /* Draws into the file, atomically; its end says what it is. `keep`: the script also, as
- * <path>.gnuplot, which `gnuplot SCRIPT` draws again. EX_UNAVAILABLE: there is no gnuplot;
- * EX_SOFTWARE: it refused the script; EX_CANTCREAT, EX_IOERR, EX_OSERR. */
+ * <path>.gnuplot, which `gnuplot SCRIPT` draws again. EX_UNAVAILABLE: there is no gnuplot,
+ * or it refused the script; EX_CANTCREAT, EX_IOERR, EX_OSERR. */
 bool plot_write(Plot *p, const char *path, bool keep, Err *err);
 
 /* Draws as an <svg> element for a page that holds others: without background, its black the text's

@@ -159,7 +159,7 @@ expect 0 '4 clusters of listops: 2 of 3 runs finished: the plot shows these' "ov
 check "with a band" grep -qx '4 37.5 25 50' "$tmp/clusters.svg.gnuplot"
 expect 66 'at least two values' "clusters of a run" with "$tmp/sweep/b" --plot "$tmp/x.svg" --what clusters
 mv "$tmp/sweep/b" "$tmp/sweep/fail"
-expect 70 'gnuplot failed .status 1.: line 1: it fails' "a script that gnuplot refuses" \
+expect 69 'gnuplot failed .status 1.: line 1: it fails' "a script that gnuplot refuses" \
     with "$tmp/sweep" --each --plot "$tmp/x.svg"
 check "leaves no file" test ! -e "$tmp/x.svg"
 mv "$tmp/sweep/fail" "$tmp/sweep/b"
