@@ -6,6 +6,7 @@
 #include "core/mem.h"
 #include "data/dataset.h"
 #include "data/listops_value.h"
+#include "io/lock.h"
 
 static const char *const files[SPLITS] = {LISTOPS_TRAIN, "basic_val.tsv", "basic_test.tsv"};
 static const char *const folders[] = {"listops-1000", "lra_release/listops-1000",
@@ -187,7 +188,9 @@ bool listops_may_export(const char *to, Err *err) {
 /* They get their names when all are on the disk, so that none of another set stays beside them. */
 bool listops_export(const char *dir, const char *to, Err *err) {
     AtomicFile file[SPLITS] = {0};
+    DirLock lock = LOCK_NONE;
     bool ok = file_make_dirs(to, err);
+    if (ok) lock_wait(&lock, to);
     for (int s = 0; ok && s < SPLITS; s++) {
         char path[FILE_PATH_MAX], out[FILE_PATH_MAX];
         Dataset d = {0};
@@ -200,5 +203,6 @@ bool listops_export(const char *dir, const char *to, Err *err) {
     }
     for (int s = 0; s < SPLITS; s++) ok = ok && atomic_commit(&file[s], err);
     for (int s = 0; s < SPLITS; s++) atomic_abandon(&file[s]);
+    lock_release(&lock);
     return ok;
 }

@@ -22,6 +22,7 @@
 #include "data/picture.h"
 #include "data/snakes.h"
 #include "data/task.h"
+#include "io/lock.h"
 #include "io/png.h"
 
 enum {
@@ -102,6 +103,7 @@ typedef struct Export {
     const char *dir; /* NULL: none are */
     const SnakeStyle *style;
     AtomicFile metadata; /* of the batch */
+    DirLock lock;        /* of dir, against another export */
 } Export;
 
 static bool export_open(Export *e, int batch, Err *err) {
@@ -116,13 +118,13 @@ static bool export_open(Export *e, int batch, Err *err) {
 
 /* Lists of an export that was there before, also of one that was not ended, would give its labels
  * to the new pictures. */
-static bool export_begin(const Export *e, Err *err) {
+static bool export_begin(Export *e, Err *err) {
     char dir[FILE_PATH_MAX];
     FileList lists;
     if (!e->dir) return true;
-    if (!file_in(dir, e->dir, "metadata", err) || !file_make_dirs(dir, err) ||
-        !file_list(&lists, dir, "", ".npy", err))
-        return false;
+    if (!file_in(dir, e->dir, "metadata", err) || !file_make_dirs(dir, err)) return false;
+    lock_wait(&e->lock, e->dir);
+    if (!file_list(&lists, dir, "", ".npy", err)) return false;
     bool ok = true;
     for (int i = 0; ok && i < lists.n; i++)
         ok = kind_may_replace(lists.name[i], KIND_PATHFINDER, err);
@@ -203,8 +205,11 @@ static bool generate(const Task *t, const TaskRequest *r, Err *err) {
     SnakeStyle style;
     Making m = {.r = r, .total = r->test + r->val + r->train};
     if (!read_style(t, r, &style, err) || !check_room(t, &style, m.total, err)) return false;
-    m.export = (Export){.dir = task_setting(r, "png"), .style = &style};
-    if (!export_begin(&m.export, err)) return false;
+    m.export = (Export){.dir = task_setting(r, "png"), .style = &style, .lock = LOCK_NONE};
+    if (!export_begin(&m.export, err)) {
+        lock_release(&m.export.lock);
+        return false;
+    }
     m.progress = log_count_start(t->name, "images");
     task_writers(m.w, t, RULES "side %d, %d paddles, %d distractors, contrast %g; seed %" PRIu64,
                  style.side, style.paddles, style.distractors, style.contrast, r->seed);
@@ -214,6 +219,7 @@ static bool generate(const Task *t, const TaskRequest *r, Err *err) {
                  "snakes",
                  (double)m.distractors / m.total, style.distractors, (double)m.attempts / m.total);
     atomic_abandon(&m.export.metadata);
+    lock_release(&m.export.lock);
     return ok;
 }
 

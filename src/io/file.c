@@ -43,9 +43,9 @@ static bool is_still(int dir, const char *name, int fd) {
            a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* A writer holds a lock on its temporary until it has its name, so one that can be locked was left
- * by a process that died. Without this every crash during a save would leave a checkpoint's worth
- * of garbage. */
+/* A writer holds a lock on its temporary until it has its name, so one that can be locked (which
+ * NFS asks to be open for writing) was left by a process that died. Without this every crash during
+ * a save would leave a checkpoint's worth of garbage. */
 void atomic_tidy(const char *path) {
     char dir[FILE_PATH_MAX];
     const char *base = split(path, dir);
@@ -53,7 +53,7 @@ void atomic_tidy(const char *path) {
     if (!d) return;
     for (struct dirent *e; (e = readdir(d));) {
         if (!atomic_is_temp(e->d_name, base)) continue;
-        int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        int fd = openat(dirfd(d), e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0) continue;
         if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still(dirfd(d), e->d_name, fd))
             unlinkat(dirfd(d), e->d_name, 0);
@@ -107,7 +107,7 @@ static bool find_target(char target[FILE_PATH_MAX], const char *path, Err *err) 
 
 /* Whether the file system has no locks: no error but one would be that another holds it. */
 static bool has_no_locks(const char *path) {
-    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return false;
     const bool none = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK;
     close(fd);

@@ -6,9 +6,8 @@ export CAST_DATA=$tmp/raw PATH=$tmp/bin:$PATH
 mkdir -p "$tmp/bin" "$tmp/lists"
 cat >"$tmp/bin/curl" <<'END'
 #!/bin/bash
-# Notes the address; "fetches" $CURL_FILE, or fails as without a network.
-for last; do :; done
-echo "$last" >>"$CURL_LOG"
+# Notes what it is asked for; "fetches" $CURL_FILE, or fails as without a network.
+echo "$*" >>"$CURL_LOG"
 while [ "$1" != -o ]; do shift; done
 [ -n "${CURL_FILE:-}" ] && cp "$CURL_FILE" "$2" || exit 6
 END
@@ -20,6 +19,7 @@ expect 64 'get_data.sh TASK' "no task" "${get[@]}"
 expect 64 'get_data.sh TASK' "an unknown task" "${get[@]}" nonsense
 expect 66 'Fetch it by hand' "no network" "${get[@]}" text "$tmp/text"
 check "says from where" grep -q '^  https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz$' "$tmp/out"
+check "would go on where it stopped" grep -qE -- "-C - .*=https .* -o $tmp/raw/text/aclImdb_v1.tar.gz.part https:" "$tmp/log"
 check "and to where" grep -q "^  $tmp/raw/text/aclImdb_v1.tar.gz$" "$tmp/out"
 echo 'not the archive' >"$tmp/wrong"
 CURL_FILE=$tmp/wrong expect 65 'its MD5 is not 7c2ac02c03563afcf9b574c7e56c153a' "another file" "${get[@]}" text "$tmp/text"
