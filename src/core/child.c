@@ -54,7 +54,8 @@ bool child_read(char *const *argv, char *text, size_t size, size_t *n, Err *err)
     const pid_t pid = begin(argv, &out);
     const bool ok = pid > 0 && read_all(out, text, size, n);
     const int why = errno;
-    if (pid > 0) waitpid(pid, &status, 0);
+    if (pid > 0 && waitpid(pid, &status, 0) != pid)
+        return err_set(err, EX_OSERR, "its end cannot be waited for: %s", err_words(errno));
     if (ok) return child_ended(status, err);
     return err_set(err, EX_OSERR, "%s: %s",
                    pid > 0 ? "what it prints cannot be read" : "there is no process for it",

@@ -7,6 +7,7 @@
 #include "core/ranks.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -126,11 +127,12 @@ static bool starts_ranks(pid_t pid) {
  * own, which mpirun does not know of, ends it after a while. It holds none of this process's files:
  * its locks would outlive it. */
 static void end_mpirun(void) {
-    enum { GRACE = 10, MOST_FILES = 1024 };
+    enum { GRACE = 10, MOST_FILES = 1024 }; /* of a kernel without close_range */
     const pid_t mpirun = getppid();
     if (!starts_ranks(mpirun) || fork() != 0) return;
     setsid();
-    for (int fd = 0; fd < MOST_FILES; fd++) close(fd);
+    if (close_range(0, UINT_MAX, 0) != 0)
+        for (int fd = 0; fd < MOST_FILES; fd++) close(fd);
     sleep(GRACE);
     if (starts_ranks(mpirun)) kill(mpirun, SIGKILL);
     _exit(EXIT_SUCCESS);

@@ -1,10 +1,10 @@
 #include "data/augment.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "core/token.h"
+#include "data/picture.h"
 
 #define AT(field) offsetof(Augment, field)
 const ConfigKey augment_picture_keys[] = {
@@ -24,8 +24,8 @@ RngKey augment_key(uint64_t seed, int64_t epoch, int example, int document) {
 
 /* Of a square picture; 0: it is none, and is left as it is. */
 static int side_of(int n) {
-    const int side = (int)lround(sqrt(n));
-    return side * side == n ? side : 0;
+    const int side = picture_side(n);
+    return (int64_t)side * side == n ? side : 0;
 }
 
 void augment_picture(const Augment *a, int *ids, int n, int *scratch, RngKey key) {

@@ -99,9 +99,12 @@ void json_print_line(FILE *f, const cJSON *root) {
 }
 
 char *json_text(const cJSON *value) {
+    char *text;
+    size_t size;
     if (cJSON_IsString(value)) return mem_strdup(value->valuestring);
-    char *printed = cJSON_PrintUnformatted(value), *text = mem_strdup(printed ? printed : "");
-    cJSON_free(printed);
+    FILE *f = text_stream(&text, &size);
+    print_value(f, value, ONE_LINE);
+    fclose(f);
     return text;
 }
 

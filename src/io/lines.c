@@ -1,5 +1,6 @@
 #include "io/lines.h"
 
+#include <limits.h>
 #include <string.h>
 
 bool lines_open(Lines *l, const char *path, Err *err) {
@@ -16,6 +17,8 @@ bool lines_next(Lines *l, Err *err) {
     const size_t left = l->map.size - l->next;
     l->text = (Span){0};
     if (left == 0) return true;
+    if (l->line == INT_MAX)
+        return err_set(err, EX_DATAERR, "%s: more than %d lines", l->path, INT_MAX);
     const char *at = (const char *)l->map.data + l->next;
     const size_t most = LINE_MOST + 2; /* CR and LF */
     const char *end = memchr(at, '\n', left < most ? left : most);

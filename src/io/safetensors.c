@@ -458,13 +458,14 @@ bool st_put(AtomicFile *a, const char *path, FileKind kind, const StTensor *tens
     fclose(h);
     mem_free(all);
 
+    const bool fits = size <= ST_MAX_HEADER;
     uint64_t length = size;
-    atomic_write(a, &length, sizeof length);
-    atomic_write(a, header, size);
-    for (int i = 0; i < ntensors; i++) atomic_write(a, order[i]->data, order[i]->bytes);
+    if (fits) atomic_write(a, &length, sizeof length);
+    if (fits) atomic_write(a, header, size);
+    for (int i = 0; fits && i < ntensors; i++) atomic_write(a, order[i]->data, order[i]->bytes);
     free(header);
     mem_free(order);
-    if (size <= ST_MAX_HEADER) return true;
+    if (fits) return true;
     atomic_abandon(a);
     return err_set(err, EX_IOERR, "%s: its header would have %zu bytes; at most %d", path, size,
                    ST_MAX_HEADER);

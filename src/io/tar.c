@@ -189,7 +189,8 @@ static bool parse_pax(Tar *t, char *text, size_t size, Err *err) {
             length = length * 10 + (size_t)(text[digits++] - '0');
         bool framed = digits > at && digits < size && text[digits] == ' ' && length <= size - at &&
                       length > digits - at + 1 && text[at + length - 1] == '\n';
-        char *key = text + digits + 1, *end = text + at + length - 1;
+        char *key = framed ? text + digits + 1 : text,
+             *end = framed ? text + at + length - 1 : text;
         char *equals = framed ? memchr(key, '=', (size_t)(end - key)) : NULL;
         if (!equals) return fail(t, err, "malformed pax header");
         *equals = *end = 0;

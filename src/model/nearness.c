@@ -47,7 +47,7 @@ static void run_mechanism(const Model *m, const NearScratch *t, AttnCall c, Attn
     if (t->seen) memset(t->seen, 0, (size_t)m->conf.heads * (size_t)c.N * words * sizeof *t->seen);
     memset(t->eye, 0, (size_t)c.d * (size_t)c.d * sizeof *t->eye);
     memset(t->zero, 0, (size_t)c.d * sizeof *t->zero);
-    for (int i = 0; i < c.d; i++) t->eye[i * (c.d + 1)] = 1;
+    for (int i = 0; i < c.d; i++) t->eye[(size_t)i * ((size_t)c.d + 1)] = 1;
     c.proj[ATTN_O] = (AttnLinear){.w = t->eye, .wt = t->eye, .b = t->zero};
     c.Y = t->r, c.memory = t->memory, c.trace = trace;
     m->mech->forward(m->attn, &c);
@@ -56,9 +56,9 @@ static void run_mechanism(const Model *m, const NearScratch *t, AttnCall c, Attn
 /* Queries as keys: each divided by its norm; a zero query stays what it is. */
 static void queries_as_keys(const Model *m, const NearScratch *t, int N) {
     const int e = m->e;
-    for (int i = 0; i < N * m->conf.heads; i++) {
-        const real *q = t->qkv[ATTN_Q] + (size_t)i * (size_t)e;
-        real *k = t->qkv[ATTN_K] + (size_t)i * (size_t)e;
+    for (size_t i = 0; i < (size_t)N * (size_t)m->conf.heads; i++) {
+        const real *q = t->qkv[ATTN_Q] + i * (size_t)e;
+        real *k = t->qkv[ATTN_K] + i * (size_t)e;
         const real square = vec_dot(q, q, e);
         for (int x = 0; x < e; x++) k[x] = square > 0 ? q[x] / REAL_SQRT(square) : 0;
     }

@@ -8,6 +8,7 @@
 #include "core/utf8.h"
 #include "core/version.h"
 #include "io/json.h"
+#include "io/json_print.h"
 #include "io/png.h"
 #include "io/text.h"
 #include "report/curve_plot.h"
@@ -245,8 +246,7 @@ static void add_run(Table *t, const Run *r) {
     if (r->tested[RUN_LAST]) c[TEST_LAST].mean = 100 * r->test[RUN_LAST].value[RUN_ACCURACY];
     cell_text(&c[VERSION], json_string(r->env, "version"));
     cell_text(&c[COMMIT], json_string(r->env, "commit"));
-    const cJSON *threads = json_at(r->env, "threads");
-    if (cJSON_IsNumber(threads)) c[THREADS].mean = threads->valuedouble;
+    c[THREADS].mean = json_number(r->env, "threads");
     cell_text(&c[CPU], json_string(r->env, "cpu"));
     cell_text(&c[STARTED], json_string(r->env, "started"));
 }
@@ -270,7 +270,10 @@ static void write_runs(FILE *f, const Group *g) {
 }
 
 static void write_json(FILE *f, const char *what, const Run *r, const cJSON *o) {
-    char *text = o ? cJSON_Print(o) : NULL;
+    char *text = NULL;
+    size_t size;
+    FILE *printed = o ? text_stream(&text, &size) : NULL;
+    if (o) json_print(printed, o), fclose(printed);
     fprintf(f, "<p class=\"note\">%s of ", what);
     text_html(f, r->dir);
     fputs("</p>\n<pre>", f);
@@ -279,14 +282,13 @@ static void write_json(FILE *f, const char *what, const Run *r, const cJSON *o) 
         const size_t n = strcspn(line, "\n");
         const bool more = line[n] == '\n';
         line[n] = '\0';
-        for (; *line == '\t'; line++) fputs("  ", f);
         text_html(f, line);
         fputc('\n', f);
         line += strlen(line) + more;
     }
     if (!text) fputs("none", f);
     fputs("</pre>\n", f);
-    cJSON_free(text);
+    mem_free(text);
 }
 
 static void write_group(FILE *f, const Groups *all, const Group *g) {

@@ -19,7 +19,9 @@ bool kept_path(char path[FILE_PATH_MAX], const char *dir, int64_t update, Err *e
 
 static const char *name_of(const char *path) { return strrchr(path, '/') + 1; }
 
-static int64_t update_of(const char *path) { return strtoll(name_of(path) + 3, NULL, 10); }
+static int64_t update_of(const char *path) {
+    return strtoll(name_of(path) + sizeof START - 1, NULL, 10);
+}
 
 static bool is_kept(const char *path) {
     return strspn(name_of(path) + sizeof START - 1, "0123456789") == DIGITS &&

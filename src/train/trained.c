@@ -48,16 +48,17 @@ static bool open_input(Trained *t, const TrainedRequest *r, Err *err) {
     const Task *task = t->config.task;
     const int most = t->config.model.conf.max_length, side = picture_side(most);
     const bool of_one_size = task->import && !task->generate; /* whatever of it is read */
-    const InputAsked asked = {
-        .from = r->input,
-        .lines = r->lines,
-        .split = r->input_split,
-        .most = most,
-        .task = task,
-        .vocab = m->vocab,
-        .classes = m->classes,
-        .per_example = m->per_example,
-        .side = side * side == most && !of_one_size ? side : picture_side(task->max_length)};
+    const InputAsked asked = {.from = r->input,
+                              .lines = r->lines,
+                              .split = r->input_split,
+                              .most = most,
+                              .task = task,
+                              .vocab = m->vocab,
+                              .classes = m->classes,
+                              .per_example = m->per_example,
+                              .side = (int64_t)side * side == most && !of_one_size
+                                          ? side
+                                          : picture_side(task->max_length)};
     return input_open(&t->input, &asked, err) &&
            loader_open_set(&t->loader, &t->config, t->split, &t->input.set, err);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/bytes.h"
+#include "data/picture.h"
 #include "train/evaluate.h"
 
 /* ---- what is shown ---- */
@@ -19,8 +20,8 @@ int viz_width(const Trained *t) {
     const Task *task = t->config.task;
     const Dataset *d = &t->loader.split[t->split];
     if ((task->tokens != TOKENS_PIXELS && task->vocab) || !all_equal(d)) return 0;
-    const int n = dataset_length(d, 0), side = (int)lround(sqrt(n));
-    return side * side == n && side > 1 && side <= VIZ_LARGEST ? side : 0;
+    const int n = dataset_length(d, 0), side = picture_side(n);
+    return side > 1 && side <= VIZ_LARGEST && side * side == n ? side : 0;
 }
 
 static void open_doc(Viz *v, int which) {
