@@ -288,12 +288,30 @@ def section_of(data: dict, path: list[str]) -> dict:
     return data
 
 
+def merged(base: dict, own: dict) -> dict:
+    """What a config says in the place of its base's; another mechanism has keys of its own."""
+    for key, value in own.items():
+        was = base.get(key)
+        if isinstance(was, dict) and isinstance(value, dict):
+            kind = was.get("type", "cast")
+            if key != "attention" or value.get("type", kind) == kind:
+                value = merged(was, value)
+        base[key] = value
+    return base
+
+
+def read_file(path: Path) -> dict:
+    own = json.loads(path.read_text())
+    base = own.pop("base", None)
+    return merged(read_file(path.parent / base), own) if base else own
+
+
 def read(path: str | Path, overrides: list[str] = ()) -> dict:
     """Reads a JSON file, then applies `a.b.c=value` overrides; a value is JSON or else a string.
 
     One that changes the mechanism drops the file's keys of the other, which mean nothing to it.
     """
-    data = json.loads(Path(path).read_text())
+    data = read_file(Path(path))
     values = dict(parsed(override) for override in overrides)
     model = section_of(data, ["model"])
     was = model.get("attention", {}).get("type", "cast")

@@ -118,12 +118,14 @@ def run(args: argparse.Namespace) -> None:
 
 def means(path: Path) -> dict[int, float]:
     """Mean loss of updates 1 to 100, 101 to 200, ..., by the last update of each."""
-    windows: dict[int, list[float]] = {}
+    losses = {}
     for line in path.read_text().splitlines():
         record = json.loads(line)
-        if record.get("kind", "train") == "train" and "loss" in record:
-            last = -(-record["step"] // WINDOW) * WINDOW
-            windows.setdefault(last, []).append(record["loss"])
+        if record.get("kind", "train") == "train" and record.get("loss") is not None:
+            losses[record["step"]] = record["loss"]  # the last of an update that was made again
+    windows: dict[int, list[float]] = {}
+    for step, loss in losses.items():
+        windows.setdefault(-(-step // WINDOW) * WINDOW, []).append(loss)
     return {last: sum(found) / len(found) for last, found in windows.items()}
 
 
