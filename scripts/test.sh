@@ -75,10 +75,10 @@ start() { # start N TEST
 # As many tests at a time as there are processors. What takes minutes begins first.
 takes_minutes() { [[ $1 == */grad_attention || $1 == */grad_model ]]; }
 start_all() {
-    local i running=0 late
-    for late in true false; do
+    local i running=0 long
+    for long in true false; do
         for ((i = 0; i < ${#tests[@]}; i++)); do
-            if takes_minutes "${tests[i]}"; then [ $late = true ] || continue; else [ $late = false ] || continue; fi
+            if takes_minutes "${tests[i]}"; then [ $long = true ] || continue; else [ $long = false ] || continue; fi
             [ $running -lt "$processors" ] || wait -n
             running=$((running < processors ? running + 1 : running))
             start $i "${tests[i]}" &

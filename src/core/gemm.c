@@ -163,9 +163,7 @@ static int depth_block(int lda, int ldb) {
     int b = DEPTH_BLOCK;
 #ifndef __AVX512F__
     enum { FIRST_CACHE = 32768 / sizeof(real), LEAST = 32 };
-    while (b > LEAST && b * (lda + ldb) > FIRST_CACHE) b /= 2;
-#else
-    (void)lda, (void)ldb;
+    while (b > LEAST && lda + ldb > FIRST_CACHE / b) b /= 2;
 #endif
     return b;
 }
@@ -184,6 +182,7 @@ enum { SLOTS = 1024, PROBES = 16 };
 static Kernel *find_kernel(Kernel *table, const uint64_t shape[3]) {
     const uint64_t hash = shape[0] * 0x9E3779B97F4A7C15u + shape[1] * 0xC2B2AE3D27D4EB4Fu +
                           shape[2] * 0x165667B19E3779F9u;
+    _Static_assert(SLOTS == 1 << 10, "home is the upper 10 bits");
     const size_t home = hash >> 54;
     for (size_t i = 0; i < PROBES; i++) {
         Kernel *k = &table[(home + i) % SLOTS];
@@ -221,55 +220,36 @@ static int block(int left, int whole) {
  * left of a sequence: all of its 16s, then powers of two. */
 static int part(int left) { return left >= 16 ? left / 16 * 16 : block(left, 8); }
 
-static bool xsmm_nn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N,
-                    int K, bool add) {
-    if (!xsmm_works || N > MAX_SIDE || K > MAX_SIDE) return false;
-    for (int m = 0, b; m < M; m += b) {
-        b = block(M - m, ROW_BLOCK);
-        for (int k = 0, c; k < K; k += c) {
-            c = part(K - k);
-            XSMM_KERNEL f = kernel(b, N, c, lda, ldb, ldc, false, add || k > 0);
+static bool xsmm(bool tn, real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M,
+                 int N, int K, bool add) {
+    if (!xsmm_works || N > MAX_SIDE || (tn ? M : K) > MAX_SIDE) return false;
+    const int depth = depth_block(lda, ldb);
+    for (int m = 0, rows; m < M; m += rows) {
+        rows = tn ? part(M - m) : block(M - m, ROW_BLOCK);
+        for (int k = 0, terms; k < K; k += terms) {
+            terms = tn ? block(K - k, depth) : part(K - k);
+            XSMM_KERNEL f = kernel(rows, N, terms, lda, ldb, ldc, tn, add || k > 0);
             if (!f && m + k == 0) return false; /* by shape alone: at the first block or never */
             REQUIRE(f, "no kernel for a block after the first");
-            f(B + (size_t)k * (size_t)ldb, A + (size_t)m * (size_t)lda + k,
-              C + (size_t)m * (size_t)ldc);
-        }
-    }
-    return true;
-}
-
-static bool xsmm_tn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N,
-                    int K, bool add) {
-    if (!xsmm_works || N > MAX_SIDE || M > MAX_SIDE) return false;
-    const int depth = depth_block(lda, ldb);
-    for (int m = 0, c; m < M; m += c) {
-        c = part(M - m);
-        for (int k = 0, b; k < K; k += b) {
-            b = block(K - k, depth);
-            XSMM_KERNEL f = kernel(c, N, b, lda, ldb, ldc, true, add || k > 0);
-            if (!f && m + k == 0) return false;
-            REQUIRE(f, "no kernel for a block after the first");
-            f(B + (size_t)k * (size_t)ldb, A + (size_t)k * (size_t)lda + m,
-              C + (size_t)m * (size_t)ldc);
+            const size_t at =
+                tn ? (size_t)k * (size_t)lda + (size_t)m : (size_t)m * (size_t)lda + (size_t)k;
+            f(B + (size_t)k * (size_t)ldb, A + at, C + (size_t)m * (size_t)ldc);
         }
     }
     return true;
 }
 #else
-static bool xsmm_nn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N,
-                    int K, bool add) {
-    (void)C, (void)ldc, (void)A, (void)lda, (void)B, (void)ldb, (void)M, (void)N, (void)K,
-        (void)add;
+static bool xsmm(bool tn, real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M,
+                 int N, int K, bool add) {
     return false;
 }
-#define xsmm_tn xsmm_nn
 #endif
 
 void gemm_nn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, int M, int N, int K,
              bool add) {
     if (narrow_takes(N))
         narrow_nn(C, ldc, A, lda, B, ldb, M, N, K, add);
-    else if (!xsmm_nn(C, ldc, A, lda, B, ldb, M, N, K, add))
+    else if (!xsmm(false, C, ldc, A, lda, B, ldb, M, N, K, add))
         blas(CblasNoTrans, CblasNoTrans, C, ldc, A, lda, B, ldb, M, N, K, add);
 }
 
@@ -282,6 +262,6 @@ void gemm_tn(real *C, int ldc, const real *A, int lda, const real *B, int ldb, i
              bool add) {
     if (narrow_takes(N))
         narrow_tn(C, ldc, A, lda, B, ldb, M, N, K, add);
-    else if (!xsmm_tn(C, ldc, A, lda, B, ldb, M, N, K, add))
+    else if (!xsmm(true, C, ldc, A, lda, B, ldb, M, N, K, add))
         blas(CblasTrans, CblasNoTrans, C, ldc, A, lda, B, ldb, M, N, K, add);
 }

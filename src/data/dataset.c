@@ -27,6 +27,15 @@ bool dataset_path(char buf[FILE_PATH_MAX], const char *dir, int split, Err *err)
     return dataset_file(buf, dir, name, err);
 }
 
+bool dataset_is_whole(const char *dir) {
+    char path[FILE_PATH_MAX];
+    Err ignored;
+    bool whole = true;
+    for (int s = 0; whole && s < SPLITS; s++)
+        whole = dataset_path(path, dir, s, &ignored) && file_exists(path);
+    return whole;
+}
+
 static bool meta_int(const StFile *f, const char *key, int max, int *out, Err *err) {
     const char *text = st_meta(f, key);
     if (!text) return err_set(err, EX_DATAERR, "%s: its metadata has no \"%s\"", f->path, key);

@@ -40,6 +40,9 @@ extern const char *const split_names[SPLITS + 1]; /* "train", "val", "test", NUL
 bool dataset_file(char buf[FILE_PATH_MAX], const char *dir, const char *name, Err *err);
 bool dataset_path(char buf[FILE_PATH_MAX], const char *dir, int split, Err *err);
 
+/* Whether all three splits are there: making them may have been stopped in between. */
+bool dataset_is_whole(const char *dir);
+
 /* Token i of all. A negative one becomes 32768 or more, which no vocabulary has. */
 static inline unsigned dataset_id(const Dataset *d, int64_t i) {
     return d->tokens8 ? d->tokens8[i] : (uint16_t)d->tokens16[i];

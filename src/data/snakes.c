@@ -77,7 +77,7 @@ typedef struct Work {
     uint8_t *blocked, *met; /* likewise: not free; where an opening meets that, and the edges */
     Placed placed[PLACED_MAX];
     int nplaced;
-    uint8_t spare[2 * STAMP_BYTES];
+    uint8_t spare[STAMP_BYTES];
 } Work;
 
 static int below(Work *w, int n) { return (int)rng_stream_below(&w->stream, (uint32_t)n); }

@@ -132,14 +132,8 @@ static bool make(const Task *task, const TaskRequest *r, Err *err) {
     return r->from ? task_import(task, r, err) : task_generate(task, r, err);
 }
 
-bool task_would_make(const Task *t, const char *dir, Err *err) {
-    char path[FILE_PATH_MAX];
-    bool there = true;
-    for (int i = 0; i < SPLITS; i++) {
-        if (!dataset_path(path, dir, i, err)) return false;
-        there = there && file_exists(path);
-    }
-    return !there && (t->generate || (t->import && getenv("CAST_DATA")));
+bool task_would_make(const Task *t, const char *dir) {
+    return !dataset_is_whole(dir) && (t->generate || (t->import && getenv("CAST_DATA")));
 }
 
 bool task_prepare(const Task *task, const char *dir, Err *err) {

@@ -89,8 +89,8 @@ bool task_fits(const Task *task, int vocab, int classes, int per_example);
  * others find it done. */
 bool task_prepare(const Task *task, const char *dir, Err *err);
 
-/* Whether that would have to make the data, and might be able to; err: `dir` is too long. */
-bool task_would_make(const Task *t, const char *dir, Err *err);
+/* Whether that would have to make the data, and might be able to. */
+bool task_would_make(const Task *t, const char *dir);
 
 /* How the task's data comes into `dir`, in words: "run 'cast_data generate ...'". Of a model for no
  * more than `most` tokens (0: any), whether others than the benchmark's are needed. */

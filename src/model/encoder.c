@@ -71,17 +71,16 @@ static const real *sublayer_input(const Segment *s, int r0, int n, real *to) {
 
 /* Once t->dx holds the gradient that the sublayer sends to its input, rows r0..r0+n-1: in post-norm
  * the residual joins it. */
-static void join_input(const Segment *s, int r0, int n) {
+static void join_input(const Segment *s, int r0, int n, const TileScratch *t) {
     const int d = s->p->m->conf.d;
-    real *restrict grad = tile_rows(s->doc->grad, r0, d), *restrict dx = tile_rows(s->t->dx, r0, d);
+    real *grad = tile_rows(s->doc->grad, r0, d), *dx = tile_rows(s->t->dx, r0, d);
     if (s->p->m->conf.pre_norm) return;
-#pragma omp simd
-    for (int i = 0; i < n * d; i++) dx[i] += grad[i];
+    vec_add(dx, dx, grad, n * d);
     memset(grad, 0, (size_t)(n * d) * sizeof *grad);
 }
 
 /* After join_input: t->dx goes back through the norm into doc->grad. */
-static void input_backward(const Segment *s, int r0, int n) {
+static void input_backward(const Segment *s, int r0, int n, const TileScratch *t) {
     const int d = s->p->m->conf.d;
     if (s->segment > 0)
         norm_backward(s->p, s->doc, s->segment - 1, tile_rows(s->doc->grad, r0, d),
@@ -219,7 +218,8 @@ static void attention_forward(const Segment *s) {
     c.X = make_input(s);
     c.Y = output_rows(s, 0);
     if (c.trace) c.trace->digest = 0;
-    if (c.trace && c.trace->input) vec_copy(c.trace->input, c.X, c.N * m->conf.d);
+    if (c.trace && c.trace->input)
+        memcpy(c.trace->input, c.X, (size_t)c.N * (size_t)m->conf.d * sizeof *c.X);
     if (!drops) c.base = attention_residual(s); /* else dropout comes between */
     run_mechanism(m, m->mech->forward, &c);
     if (drops) tiles_share(s, drop_output_tile, NULL);
@@ -231,13 +231,6 @@ static void drop_gradient_tile(const Segment *s, int r0, int n, const TileScratc
     real *dy = tile_rows(s->t->dy, r0, d);
     memcpy(dy, tile_rows(s->doc->grad, r0, d), (size_t)(n * d) * sizeof *dy);
     doc_drop(s->p, s->doc, DROPOUT_ATTENTION, s->layer, dy, r0, n, d);
-}
-
-static void join_tile(const Segment *s, int r0, int n, const TileScratch *t) {
-    join_input(s, r0, n);
-}
-static void norm_tile(const Segment *s, int r0, int n, const TileScratch *t) {
-    input_backward(s, r0, n);
 }
 
 static void attention_backward(const Segment *s) {
@@ -252,7 +245,7 @@ static void attention_backward(const Segment *s) {
     }
     run_mechanism(m, m->mech->backward, &c);
     convolve_backward(s);
-    tiles_share(s, join_tile, norm_tile);
+    tiles_share(s, join_input, input_backward);
 }
 
 /* ---- feed-forward ---- */
@@ -270,8 +263,7 @@ static void add_residual(const Segment *s, real *restrict out, const real *restr
     }
     linear_forward(y, d, x, F, wt, b, NULL, n, F, d);
     doc_drop(p, s->doc, DROPOUT_FFN, s->layer, y, r0, n, d);
-#pragma omp simd
-    for (int i = 0; i < n * d; i++) out[i] = residual[i] + y[i];
+    vec_add(out, residual, y, n * d);
 }
 
 /* The gradient of y there: in the stream's, or in `to` if dropout changes it. */
@@ -325,8 +317,8 @@ static void feed_forward_sums_tile(const Segment *s, int r0, int n, const TileSc
     real *dw = s->dw;
     linear_backward_weight(dw + at->fc2.w, dw + at->fc2.b, dy, d, t->wide[0], F, n, F, d);
     linear_backward_weight(dw + at->fc1.w, dw + at->fc1.b, t->wide[1], F, t->narrow[1], d, n, d, F);
-    join_input(s, r0, n);
-    input_backward(s, r0, n);
+    join_input(s, r0, n, t);
+    input_backward(s, r0, n, t);
 }
 
 /* ---- pooling ---- */

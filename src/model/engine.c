@@ -68,8 +68,8 @@ static void layout_batch_norm(Engine *e, Arena *a) {
         BatchStats s = {.mean = arena_reals(a, d), .rstd = arena_reals(a, d)};
         if (a->base) e->stats[i] = s;
     }
-    e->running = arena_reals(a, 2 * n * d);
     if (!e->coupled) return;
+    e->running = arena_reals(a, 2 * n * d);
     e->moments = arena_reals(a, (size_t)(e->max_batch * e->m->task.per_example) * 2 * d);
 }
 

@@ -16,17 +16,13 @@ void embed_forward(real *restrict y, const int *ids, const real *restrict tok,
     }
 }
 
-static void add_row(real *restrict y, const real *restrict x, int d) {
-#pragma omp simd
-    for (int j = 0; j < d; j++) y[j] += x[j];
-}
-
 void embed_backward(real *dtok, real *dmask, real *dpos, const real *dy, const int *ids, int rows,
                     int d) {
     for (int r = 0; r < rows; r++) {
         const real *row = dy + (size_t)r * (size_t)d;
-        add_row(ids[r] == TOKEN_MASKED ? dmask : dtok + (size_t)ids[r] * (size_t)d, row, d);
-        if (dpos) add_row(dpos + (size_t)r * (size_t)d, row, d);
+        real *to = ids[r] == TOKEN_MASKED ? dmask : dtok + (size_t)ids[r] * (size_t)d;
+        vec_add(to, to, row, d);
+        if (dpos) vec_add(dpos + (size_t)r * (size_t)d, dpos + (size_t)r * (size_t)d, row, d);
     }
 }
 

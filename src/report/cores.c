@@ -33,10 +33,7 @@ static bool take_row(void *to, cJSON *o, const char **why) {
     const char *task = json_string(o, "task");
     s->row = mem_grow(s->row, (size_t)s->n + 1, sizeof *s->row);
     CoresRow *r = &s->row[s->n++];
-    for (int i = 0; i < CORES_VALUES; i++) {
-        const cJSON *x = cJSON_GetObjectItemCaseSensitive(o, values[i].key);
-        r->value[i] = cJSON_IsNumber(x) ? x->valuedouble : NAN;
-    }
+    for (int i = 0; i < CORES_VALUES; i++) r->value[i] = json_number(o, values[i].key);
     r->line = text_format(r->value[CORES_HOSTS] > 0   ? "%s, predicted"
                           : r->value[CORES_RANKS] > 1 ? "%s, ranks"
                                                       : "%s",

@@ -14,24 +14,20 @@ static double letters_of(const char *s) { return fmax(3, text_width(s)); }
 static const Script markdown = {
     .write = text_markdown, .pm = " ± ", .math = "", .measure = letters_of, .gap = 3};
 
-static void pad(FILE *f, int n, char c) {
-    while (n-- > 0) fputc(c, f);
-}
-
 /* A cell on the side that its column keeps to. */
 static void write_padded(FILE *f, const char *s, int width, bool left) {
     const int blanks = width - text_width(s);
     fputs("| ", f);
-    if (!left) pad(f, blanks, ' ');
+    if (!left) sheet_pad(f, blanks, ' ');
     fputs(s, f);
-    pad(f, (left ? blanks : 0) + 1, ' ');
+    sheet_pad(f, (left ? blanks : 0) + 1, ' ');
 }
 
 static void write_rule(const Sheet *s, FILE *f) {
     for (int c = 0; c < s->t->n; c++) {
         const bool left = table_is_left(s->t, c);
         fputs("| ", f);
-        pad(f, (int)s->width[c] - !left, '-');
+        sheet_pad(f, (int)s->width[c] - !left, '-');
         fputs(left ? " " : ": ", f);
     }
     fputs("|\n", f);
@@ -69,13 +65,8 @@ static void write_md(const Table *t, FILE *f) {
 
 /* ---- HTML ---- */
 
-static const Script html = {.write = text_html,
-                            .pm = " ± ",
-                            .math = "",
-                            .bold = "<b>",
-                            .strong = "<b>",
-                            .end = "</b>",
-                            .measure = letters_of};
+static const Script html = {
+    .write = text_html, .pm = " ± ", .math = "", .bold = "<b>", .strong = "<b>", .end = "</b>"};
 
 /* The start of a cell. What may be spared (s) is not shown on a narrow screen. */
 static void write_open(FILE *f, const Table *t, int column, const char *tag) {

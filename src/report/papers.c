@@ -24,9 +24,9 @@ static const char *const titles[PAPER_TASKS] = {"ListOps", "Text",       "Retrie
 #define FAIL PAPER_FAIL
 
 /* What Long Range Arena's code computes under a name that a mechanism of ours has as well, but is
- * something else, is told beside it. Retrieval near 57 of the first rows comes of fewer updates than
- * the warm-up has, and Pathfinder's 71 was not reached by the official code cleaned up (E/LRA); the
- * reruns of others are rows of their own. */
+ * something else, is told beside it. Retrieval near 57 of the first rows comes of fewer updates
+ * than the warm-up has, and Pathfinder's 71 was not reached by the official code cleaned up
+ * (E/LRA); the reruns of others are rows of their own. */
 const Paper papers[] = {
     {"Transformer", {36.37, 64.27, 57.46, 42.44, 71.40, FAIL}, LRA},
     {"Transformer (E/LRA's)",

@@ -37,17 +37,12 @@ static int line_of(const Points *s, const char *mechanism) {
     return next;
 }
 
-static double number(const cJSON *o, const char *key) {
-    const cJSON *x = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsNumber(x) ? x->valuedouble : NAN;
-}
-
 /* The standard error of a share of so many examples, where none is said. Masked tokens of one
  * document are no examples of their own. */
 static void add_standard_error(Point *p, const cJSON *o) {
     const char *objective = json_string(o, "config.train.objective");
     if (objective && !strcmp(objective, "masked")) return;
-    const double share = p->value[POINT_ACCURACY], count = number(o, "count");
+    const double share = p->value[POINT_ACCURACY], count = json_number(o, "count");
     if (isnan(p->value[POINT_ACCURACY_ERROR]) && count > 0)
         p->value[POINT_ACCURACY_ERROR] = sqrt(share * (1 - share) / count);
 }
@@ -57,7 +52,7 @@ static bool read_point(Point *p, const cJSON *o) {
     const char *mechanism = json_string(o, "mechanism");
     *p = (Point){.attention = json_at(o, "config.model.attention")};
     p->mechanism = mechanism ? mechanism : json_string(p->attention, "type");
-    for (int i = 0; i < POINT_VALUES; i++) p->value[i] = number(o, values[i].key);
+    for (int i = 0; i < POINT_VALUES; i++) p->value[i] = json_number(o, values[i].key);
     add_standard_error(p, o);
     return p->mechanism && !(isnan(p->value[POINT_ERROR]) && isnan(p->value[POINT_ACCURACY]));
 }

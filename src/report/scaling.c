@@ -57,10 +57,7 @@ static bool read_object(Scaling *s, const Lines *l, Err *err) {
     double v[SCALING_VALUES];
     cJSON *o = json_parse(l->text.at, l->text.size, LINE_MOST, 4, l->path, &inner);
     if (!o) return wrong(l, inner.text, err);
-    for (int i = 0; i < SCALING_VALUES; i++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, names[i]);
-        v[i] = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-    }
+    for (int i = 0; i < SCALING_VALUES; i++) v[i] = json_number(o, names[i]);
     const char *mechanism = json_string(o, MECHANISM_NAME);
     const char *why = "is not a row of cast_bench";
     const bool ok =

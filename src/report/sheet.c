@@ -138,6 +138,10 @@ void sheet_close(Sheet *s) {
     mem_free(s->hidden);
 }
 
+void sheet_pad(FILE *f, int n, char c) {
+    while (n-- > 0) fputc(c, f);
+}
+
 double sheet_width(const Sheet *s) {
     double width = -s->script->gap;
     for (int c = 0; c < s->t->n; c++)

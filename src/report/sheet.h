@@ -36,6 +36,9 @@ void sheet_close(Sheet *s);
  */
 char *sheet_heading(const Sheet *s, int column, int line);
 
+/* c, n times. */
+void sheet_pad(FILE *f, int n, char c);
+
 /* Of the columns that are not hidden, and the gaps between them. */
 double sheet_width(const Sheet *s);
 /* Hides what may be spared until the rest is no wider than `most`, if that can be. */

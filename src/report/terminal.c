@@ -24,17 +24,13 @@ static double letters_of(const char *s) { return text_width(s); }
 static const Script terminal = {
     .write = text_plain, .pm = " ± ", .math = "", .measure = letters_of, .gap = 2};
 
-static void pad(FILE *f, int n, char c) {
-    while (n-- > 0) fputc(c, f);
-}
-
 /* Blanks at the end of a line are left out. */
 static void write_cell(const Sheet *s, FILE *f, int column, const char *text, int *owed) {
     const int blanks = (int)s->width[column] - text_width(text);
     const bool left = table_is_left(s->t, column);
     if (!left) *owed += blanks;
     if (*text) {
-        pad(f, *owed, ' ');
+        sheet_pad(f, *owed, ' ');
         fputs(text, f);
         *owed = 0;
     }
@@ -58,8 +54,8 @@ static void write_rule(const Sheet *s, FILE *f) {
     bool first = true;
     for (int c = 0; c < s->t->n; c++) {
         if (s->hidden[c]) continue;
-        if (!first) pad(f, (int)s->script->gap, ' ');
-        pad(f, (int)s->width[c], '-');
+        if (!first) sheet_pad(f, (int)s->script->gap, ' ');
+        sheet_pad(f, (int)s->width[c], '-');
         first = false;
     }
     fputc('\n', f);

@@ -81,23 +81,10 @@ static bool may_make(const Config *c, Err *err) {
                    c->data_dir, own);
 }
 
-/* Whether all splits are there: making them may have been stopped in between. */
-static bool is_whole(bool *whole, const char *dir, Err *err) {
-    char path[FILE_PATH_MAX];
-    *whole = true;
-    for (int s = 0; s < SPLITS; s++) {
-        if (!dataset_path(path, dir, s, err)) return false;
-        *whole &= file_exists(path);
-    }
-    return true;
-}
-
 static bool prepare(const Config *c, Err *err) {
-    bool whole;
     const TaskRequest r = {
         .out = c->data_dir, .seed = TASK_SEED, .train = TRAIN, .val = OTHERS, .test = OTHERS};
-    if (!is_whole(&whole, c->data_dir, err)) return false;
-    if (!c->task->vocab || whole) return true;
+    if (!c->task->vocab || dataset_is_whole(c->data_dir)) return true;
     if (!may_make(c, err)) return false;
     return c->task->generate ? task_generate(c->task, &r, err) : make_random(c, err);
 }

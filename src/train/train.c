@@ -364,7 +364,7 @@ static bool open_state(Trainer *t, Err *err) {
 static bool check_lengths(const Config *c, Err *err) {
     const int most = c->model.conf.max_length;
     char way[512];
-    if (most >= c->task->shortest || !task_would_make(c->task, c->data_dir, err)) return true;
+    if (most >= c->task->shortest || !task_would_make(c->task, c->data_dir)) return true;
     task_way(c->task, c->data_dir, most, way, sizeof way);
     return err_set(err, EX_NOINPUT, "%s: no prepared data, and none are made: %s", c->data_dir,
                    way);
@@ -375,8 +375,7 @@ static bool check_lengths(const Config *c, Err *err) {
 static bool open_data(Trainer *t, Err *err) {
     const Config *c = t->c;
     if (!t->goes_on && !check_lengths(c, err)) return false;
-    if (t->r->dry_run && !t->goes_on && task_would_make(c->task, c->data_dir, err)) {
-        t->loader.c = c;
+    if (t->r->dry_run && !t->goes_on && task_would_make(c->task, c->data_dir)) {
         log_info("data     %s: not there yet; a run makes it first, or says what is missing",
                  c->data_dir);
         return true;
