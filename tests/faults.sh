@@ -48,10 +48,15 @@ hashes() { # hashes NAME
     (cd "$tmp/$1" && find . -type f ! -name env.json ! -name metrics.jsonl ! -name '*tfevents*' ! -name lock \
         ! -name '*.checked' -print0 | sort -z | xargs -0 sha256sum)
 }
-# What cast_bench prints is left out too.
+# Lines of metrics, but for times.
+lines() { # lines NAME
+    local file
+    find "$tmp/$1" -name metrics.jsonl | sort | while read -r file; do metrics_of "$(dirname "$file")"; done
+}
+# What cast_bench prints is left out too, but for how many lines it has.
 outcome() { # outcome NAME
     case $1 in
-    bench | row) ;;
+    bench | row) wc -l <"$tmp/$1.out" ;;
     *) hashes "$1" && cat "$tmp/$1.out" ;;
     esac
 }
@@ -125,6 +130,7 @@ make_want() { # make_want NAME
     run "$1"
     local status=$? dir
     outcome "$1" >"$tmp/$1.want"
+    lines "$1" >"$tmp/$1.lines"
     for dir in "$1" "$1.start"; do (cd "$tmp/$dir" && find . -type f -exec sha256sum {} +); done >"$tmp/$1.known"
     [ $status -eq 0 ] || { echo "without a fault: status $status" && cat "$tmp/$1.err"; }
     return $status
@@ -162,7 +168,11 @@ judge() { # judge NAME STATUS
     if grep -q 'this is a bug' "$tmp/$name.err"; then
         echo "WRONG: $(grep -h 'this is a bug' "$tmp/$name.err")"
     elif [ "$status" -eq 0 ] && cmp -s "$tmp/$name.want" "$tmp/$name.got"; then
-        echo same
+        if lines "$name" | cmp -s "$tmp/$name.lines" - || grep -rqs 'later lines are tried' "$tmp/$name.err" "$tmp/$name"; then
+            echo same
+        else
+            echo "WRONG: lines of metrics are lost without a word"
+        fi
     elif [ "$status" -eq 0 ]; then
         echo "WRONG: status 0 with another outcome: $(diff "$tmp/$name.want" "$tmp/$name.got" | grep '^[<>]' | head -n 2)"
     elif [ "$status" -ge 124 ]; then

@@ -11,7 +11,9 @@
 
 static const char *name_wanted(void) {
     const char *one = getenv("MECHANISM");
-    return one && *one ? one : NULL;
+    if (!one || !*one) return NULL;
+    if (!attn_find(one)) fprintf(stderr, "MECHANISM=%s: there is none\n", one), abort();
+    return one;
 }
 
 bool mech_named(void) { return name_wanted() != NULL; }

@@ -126,6 +126,8 @@ static int try_threads(int n, const pthread_attr_t *a) {
     return made;
 }
 
+enum { BLAS_CALLERS = 64 };
+
 bool lanes_start(Err *err) {
     const int others = team - 1, processors = lanes_processors();
     pthread_attr_t a;
@@ -141,6 +143,11 @@ bool lanes_start(Err *err) {
     if (team > processors)
         log_warn("%d threads on %d processor%s: they take turns, which makes nothing faster", team,
                  processors, processors == 1 ? "" : "s");
+    if (team > BLAS_CALLERS)
+        log_warn(
+            "%d threads: OpenBLAS as it is usually built has buffers for %d callers, and more of "
+            "them are slower; ranks of fewer threads (mpirun) have their own",
+            team, BLAS_CALLERS);
     return made == others ||
            err_set(err, EX_OSERR,
                    "%d threads were asked for, but no more than %d can be made (ulimit -u, ulimit "

@@ -26,6 +26,9 @@ same() { # same NAME CONFIG key=value...
         [ "$(hash_of "$run-$threads")" = "$want" ]
         result $? "$name: $threads threads" "$tmp/log"
     done
+    OMP_DYNAMIC=true OMP_SCHEDULE=dynamic,1 train "$run-env" 3 "$@"
+    [ "$(hash_of "$run-env")" = "$want" ]
+    result $? "$name: OMP_DYNAMIC, OMP_SCHEDULE" "$tmp/log"
     train "$run-stop" 2 "$@" --stop-at 7 && train "$run-stop" 3 "$@"
     [ "$(hash_of "$run-stop")" = "$want" ] && diff <(all_metrics_of "$run") <(all_metrics_of "$run-stop") >>"$tmp/log"
     result $? "$name: stopped at 7 and resumed, metrics too" "$tmp/log"

@@ -38,6 +38,7 @@ done
 "${eval[@]}" "$tmp/run" --json --threads 1 >"$tmp/one" 2>&1
 "${eval[@]}" "$tmp/run" --json --threads 2 >"$tmp/two" 2>&1
 check "the same at two threads" cmp "$tmp/one" "$tmp/two"
+check "which is an accuracy" grep -q '"accuracy":' "$tmp/one"
 train --out "$tmp/norm" model.norm=batch >"$tmp/log" 2>&1
 "${eval[@]}" "$tmp/norm" >"$tmp/out" 2>&1
 check "the same with batch norm's running statistics" has_line "$(grep '^test accuracy of best' "$tmp/log")"
@@ -74,6 +75,7 @@ window='{"type":"local","window":3}'
 "${eval[@]}" "$tmp/run" --approximation model.attention.type=local model.attention.window=3 >"$tmp/one" 2>&1
 "${eval[@]}" "$tmp/run" --approximation "model={\"depth\":2,\"heads\":2,\"d\":16,\"d_ff\":16,\"d_emb\":16,\"max_length\":60,\"attention\":$window}" >"$tmp/two" 2>&1
 check "the same of a model in one object" cmp "$tmp/one" "$tmp/two"
+check "which is how near it comes" grep -q '^ *all ' "$tmp/one"
 train --out "$tmp/turned" model.positions=rope --no-test >"$tmp/log" 2>&1
 expect 78 'model.max_length=20: documents are as long as in training, 60 tokens' "not of shorter documents" \
     "${eval[@]}" "$tmp/turned" --approximation model.max_length=20

@@ -32,7 +32,7 @@ fi
 
 # ---- stacks ----
 
-for program in bench data eval report step sweep train viz; do
+for program in bench data eval export report step sweep train viz; do
     (
         ulimit -s 64
         expect 71 "^cast_$program: a stack of at most 64 kB .ulimit -s.; 1024 kB are needed" "cast_$program refuses a small stack" \

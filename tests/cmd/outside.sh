@@ -99,6 +99,13 @@ ends_alone "a sweep whose directory was removed ends" \
 check "with its first run, and makes none" test ! -e "$tmp/swept"
 check "nor says how to go on" bash -c "! grep -q 'to go on: .*cast_sweep' '$tmp/log'"
 
+# ---- a disk that is full where it is printed to ----
+
+for words in "cast_data show $tmp/data" "cast_train $tmp/tiny.json --dry-run --json" \
+    "cast_bench $tmp/tiny.json --json --seconds 0.01 --threads 1" "cast_viz --help"; do
+    expect 74 'standard output: ' "a full disk: ${words%% *}" bash -c "'$bin'/$words >/dev/full"
+done
+
 # ---- signals before there is anything to save ----
 
 # Ends a command at a random moment of its first third of a second: with the status that README.md has, unless it was
@@ -108,10 +115,10 @@ ended() { # ended SIGNAL STATUS COMMAND...
     shift 2
     env --default-signal=INT "$@" >"$tmp/log" 2>&1 &
     pid=$!
-    sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+    nap 10 300
     kill -"$signal" $pid 2>/dev/null
     wait $pid 2>/dev/null
-    case $? in 0 | 75 | "$status") ;; *) result 1 "ended by SIG$signal: $*" "$tmp/log" ;; esac
+    case $? in 0 | 75) ;; "$status") in_time=$((in_time + 1)) ;; *) result 1 "ended by SIG$signal: $*" "$tmp/log" ;; esac
 }
 left_over() { find "$@" -name '*.tmp.*'; }
 whole_pictures() { # whole_pictures DIR
@@ -122,7 +129,7 @@ whole_pictures() { # whole_pictures DIR
     done <"$tmp/pictures"
 }
 one_set() { [ ! -e "$1/train.safetensors" ] || "$bin/cast_data" verify "$1"; }
-s=$tmp/signals
+s=$tmp/signals in_time=0
 paths=("$bin/cast_data" generate pathfinder --train 1000 --val 100 --test 100 --threads 1)
 "${paths[@]}" --out "$s/paths" --png "$s/tree" >"$tmp/log" 2>&1
 result $? "a set that is not ended" "$tmp/log"
@@ -147,6 +154,7 @@ for how in "TERM 143" "INT 130" "TERM 143" "INT 130" "TERM 143" "INT 130"; do
     # shellcheck disable=SC2086
     ended $how "${small[@]}" --out "$s/run"
 done
+check "some of them in time" test $in_time -gt 0
 expect 0 'test accuracy of last' "a run whose starts were ended" "${small[@]}" --out "$s/run"
 check "has the bits of the other" test "$(hash_of "$s/run")" = "$(hash_of "$s/reference")"
 check "and nothing beside it" test -z "$(left_over "$s/run")"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# cast_step, cast_data and cast_bench from the command line: what they promise, and what they refuse. cast_train and
-# cast_sweep have scripts of their own.
+# cast_step, cast_data and cast_bench from the command line: what they promise, and what they refuse. The others have
+# scripts of their own.
 set -u
 . tests/training.sh
 cat >"$tmp/tiny.json" <<END
@@ -9,7 +9,7 @@ cat >"$tmp/tiny.json" <<END
              "attention": { "clusters": 4 } },
   "train": { "batch": 2, "lr": 1e-3 } }
 END
-for program in cast_train cast_sweep cast_step cast_data cast_bench; do
+for program in cast_train cast_sweep cast_step cast_data cast_bench cast_eval cast_viz cast_export cast_report; do
     expect 0 "^usage: $program" "$program --help" "$bin/$program" --help
     check "within 100 columns" awk '/^keys,/ { exit } length > 100 { exit 1 }' "$tmp/out"
     expect 0 "^$program [0-9]+\.[0-9]+\.[0-9]+" "$program --version" "$bin/$program" --version
@@ -158,6 +158,10 @@ expect 0 '^  full +64 +100.00 % +0.00 % +-$' "beside exact attention, a row a me
     "$bin/cast_bench" "$tmp/tiny.json" --mechanisms local,full --approximation --threads 1
 check "with the weight that is kept" grep -qE '^  local +64 +[0-9.]+ % +0.00 % +100.00 %$' "$tmp/out"
 expect 0 '"error":.*"config":' "as JSON" "$bin/cast_bench" "$tmp/tiny.json" --approximation --json --threads 1
+make_data "$tmp/data/listops" listops 9 5 5 30
+expect 0 ' samples/s' "on the task's own examples" \
+    "$bin/cast_bench" "$tmp/tiny.json" --data data.dir="$tmp/data/listops" --seconds 0.01 --threads 1
+expect 64 'data' "whose lengths are not given" "$bin/cast_bench" "$tmp/tiny.json" --data --lengths 16
 expect 0 '^ +1 +3 .* % .* % .* %$' "threads, and what is lost" "$bin/cast_bench" "$tmp/tiny.json" --scaling --seconds 0.01 --threads 3
 check "1, 2 and 3 of them" test "$(awk '/%$/ { printf "%s ", $2 }' "$tmp/out")" = "1 2 3 "
 expect 0 '"threads":2,.*"lost_waiting":.*"lost_serial":.*"lost_slower":' "as JSON" \

@@ -258,8 +258,8 @@ start() { # start OUT UPDATE COMMAND...
     done
 }
 
-for signal in TERM USR1 HUP; do
-    start "$tmp/run-$signal" 40 "${long[@]}"
+for signal in TERM USR1 HUP INT; do
+    start "$tmp/run-$signal" 40 env --default-signal=$signal "${long[@]}"
     kill -$signal $pid
     wait $pid
     [ $? -eq 75 ] && grep -q "SIG$signal: stopped after update" "$tmp/out" && grep -q '^to go on: ' "$tmp/out"
@@ -294,6 +294,15 @@ kill -KILL $pid 2>/dev/null
 wait $pid 2>/dev/null
 [ $? -eq 137 ] && "${endless[@]}" --out "$tmp/run-USR2" --dry-run 2>&1 | grep -q "resuming at update ${saved:-none}\$"
 result $? "SIGUSR2 saves and goes on" "$tmp/out"
+
+# As under nohup.
+start "$tmp/run-nohup" 40 env --ignore-signal=HUP "${endless[@]}"
+kill -HUP $pid
+sleep 0.3
+kill -TERM $pid
+wait $pid
+[ $? -eq 75 ] && grep -q 'SIGTERM: stopped after' "$tmp/out" && ! grep -q SIGHUP "$tmp/out"
+result $? "SIGHUP that is ignored from the start stops nothing" "$tmp/out"
 
 # In a validation, which here is nearly all there is.
 make_data "$tmp/slow" listops 8 400 9 60

@@ -163,15 +163,19 @@ check "before anything is computed" test ! -e "$tmp/full/metrics.jsonl"
 
 # ---- a disk that fills up on the way ----
 
-"$bin/cast_train" "$tmp/tiny.json" --out "$tmp/fills" train.steps=200000 train.eval_every=50 \
-    > >(cat >"$tmp/out") 2>&1 & # through a pipe, which has no limit
+mkfifo "$tmp/told" # a pipe has no limit
+cat "$tmp/told" >"$tmp/out" &
+reader=$!
+"$bin/cast_train" "$tmp/tiny.json" --out "$tmp/fills" train.steps=200000 train.eval_every=50 >"$tmp/told" 2>&1 &
 pid=$!
 until [ -e "$tmp/fills/last.safetensors" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
 prlimit --fsize=4096: --pid $pid
 until grep -q 'NOT saved' "$tmp/out" || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
 kill -TERM $pid
 wait $pid
-[ $? -eq 74 ] && grep -q 'is lost' "$tmp/out"
+status=$?
+wait $reader
+[ $status -eq 74 ] && grep -q 'is lost' "$tmp/out"
 result $? "a state that cannot be saved: exit 74, said aloud" "$tmp/out"
 expect 0 'resuming at update [1-9]' "and the checkpoint before it is whole" \
     "$bin/cast_train" "$tmp/tiny.json" --out "$tmp/fills" train.steps=200000 train.eval_every=50 --stop-at 1

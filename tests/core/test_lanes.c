@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <omp.h>
 
 #include "core/aside.h"
 #include "core/lanes.h"
@@ -29,13 +30,14 @@ enum { TEAMS = sizeof teams / sizeof *teams };
 /* ---- lanes_run ---- */
 
 typedef struct Visits {
-    int count[1000], thread[1000];
+    int count[1000], thread[1000], team;
 } Visits;
 
 /* Lanes write to places of their own, so a thread needs no lock. */
 static void visit(void *ctx, int lane, int thread) {
     Visits *v = ctx;
     v->count[lane]++;
+    if (omp_get_max_threads() != 1) v->team = omp_get_max_threads();
     v->thread[lane] = thread;
 }
 
@@ -46,8 +48,11 @@ static void every_lane_once(void **state) {
         assert_int_equal(lanes_open(teams[t]), teams[t]);
         assert_int_equal(lanes_threads(), teams[t]);
         for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++) {
-            Visits v = {{0}, {0}};
+            Visits v = {.team = 1};
             lanes_run(lanes[i], visit, &v);
+            assert_int_equal(omp_get_max_threads(),
+                             1); /* else OpenBLAS would have a team in a team */
+            assert_int_equal(v.team, 1);
             for (int l = 0; l < 1000; l++) {
                 assert_int_equal(v.count[l], l < lanes[i]);
                 assert_in_range(v.thread[l], 0, teams[t] - 1);

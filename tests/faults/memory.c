@@ -1,6 +1,7 @@
 /* Preloaded: lets the allocation of one number fail in a program of ours, as if memory had run out.
  *
  *   FAULT_AT=n         the n-th allocation of the process fails
+ *   FAULT_MET=FILE     which then is made
  *   FAULT_LIST=FILE    none fails; the numbers of those that no other before them was like, by the
  *                      calls that led there, are appended to FILE */
 #define _GNU_SOURCE
@@ -46,8 +47,11 @@ static bool fails(void) {
     within = true;
     if (list >= 0 && is_new()) dprintf(list, "%ld\n", n);
     within = false;
-    if (n == at) errno = ENOMEM;
-    return n == at;
+    if (n != at) return false;
+    const char *met = getenv("FAULT_MET");
+    if (met) close(open(met, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+    errno = ENOMEM;
+    return true;
 }
 
 __attribute__((constructor)) static void start(void) {

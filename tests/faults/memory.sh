@@ -26,7 +26,8 @@ list_places() { # list_places NAME
 
 fail_at() { # fail_at NAME NUMBER
     begin "$1"
-    run "$1" env LD_PRELOAD="$preload" FAULT_AT="$2" timeout 60
+    rm -f "$tmp/$1.met"
+    run "$1" env LD_PRELOAD="$preload" FAULT_AT="$2" FAULT_MET="$tmp/$1.met" timeout 60
     local status=$? verdict
     verdict=$(judge "$1" $status)
     case $1-$verdict in
@@ -34,7 +35,8 @@ fail_at() { # fail_at NAME NUMBER
     *-WRONG*) ;;
     *) verdict="WRONG: status $verdict" ;;
     esac
-    [ "$verdict" = same ] || grep -q 'out of memory' "$tmp/$1.err" ||
+    [ "$verdict" != same ] || [ -e "$tmp/$1.met" ] || verdict=unmet
+    [ "$verdict" = same ] || [ "$verdict" = unmet ] || grep -q 'out of memory' "$tmp/$1.err" ||
         verdict="WRONG: not a word of memory, but: $(tail -n 1 "$tmp/$1.err")"
     echo "$verdict"
     goes_on "$1"

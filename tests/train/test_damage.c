@@ -24,7 +24,7 @@ static uLong remainder_of(uLong crc) {
 }
 
 uLong crc32_z(uLong crc, const Bytef *data, z_size_t size) {
-    const struct timespec a_while = {1, 400000000};
+    const struct timespec a_while = {3, 0};
     if (slow && !pthread_equal(pthread_self(), first_thread)) {
         nanosleep(&a_while, NULL);
         slow = false;

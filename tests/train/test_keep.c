@@ -13,6 +13,7 @@
 
 #include "core/gemm.h"
 #include "core/lanes.h"
+#include "io/file.h"
 #include "text.h"
 #include "train/run.h"
 #include "train/small.h"
@@ -167,11 +168,38 @@ static void test_a_line_of_results(void **state) {
     }
 }
 
+/* Training goes on without it, says so, and later ones come. */
+static void test_a_line_that_is_lost(void **state) {
+    size_t size;
+    (void)state;
+    const int before = dup(STDERR_FILENO);
+    assert_non_null(freopen(scratch("said"), "w", stderr));
+    train_well("gapped", EACH, (Fault){0}, (Fault){"\"kind\": \"val\"", 1, 1});
+    fflush(stderr);
+    assert_true(dup2(before, STDERR_FILENO) >= 0 && close(before) == 0);
+    unsigned char *said = scratch_read(scratch("said"), &size);
+    assert_non_null(memmem(said, size, "later lines are tried", 21));
+    free(said);
+    Run r = read_run("gapped");
+    assert_int_equal(r.val.n, 7); /* of 8 */
+    assert_true(run_done(&r));
+    run_free(&r);
+}
+
+/* Those of before stay where the new one can not be written. */
+static void test_one_that_is_not_kept(void **state) {
+    (void)state;
+    train_well("unkept", EACH ",\"keep\":2", (Fault){"/at-", 6, ALWAYS}, (Fault){0});
+    assert_true(file_exists(scratch("unkept/at-0000000015.safetensors")));
+    assert_true(file_exists(scratch("unkept/at-0000000018.safetensors")));
+    assert_false(file_exists(scratch("unkept/at-0000000021.safetensors")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_best_that_failed),
-        cmocka_unit_test(test_a_best_that_is_lost),
-        cmocka_unit_test(test_a_line_of_results),
+        cmocka_unit_test(test_a_best_that_failed),   cmocka_unit_test(test_a_best_that_is_lost),
+        cmocka_unit_test(test_a_line_of_results),    cmocka_unit_test(test_a_line_that_is_lost),
+        cmocka_unit_test(test_one_that_is_not_kept),
     };
     lanes_open(1);
     gemm_open();

@@ -156,15 +156,17 @@ static void test_flipped_bits(void **state) {
     for (size_t at = 0; at < size; at += 1 + at / 150, tried++) {
         bytes[at] ^= (unsigned char)(1 << at % 8);
         const char *path = scratch_write("flipped.safetensors", bytes, size);
+        y.s.identity = (Identity){0};
         if (state_load(&y.s, y.c.resolved, path, &err)) {
             assert_same(&x.s, &y.s);
+            assert_memory_equal(&x.s.identity, &y.s.identity, sizeof x.s.identity);
         } else {
             assert_int_equal(err.code, EX_DATAERR);
             refused++;
         }
         bytes[at] ^= (unsigned char)(1 << at % 8);
     }
-    assert_true(tried > 500 && refused > tried * 9 / 10);
+    assert_true(tried > 500 && tried - refused <= 16); /* those in the name header_crc32 */
     free(bytes);
     close_state(&x);
     close_state(&y);
