@@ -20,6 +20,7 @@ static const struct {
     {'M',
      "more in the model than the papers' have (a convolution, rotary positions, a smooth first "
      "embedding), or averaged weights"},
+    {'T', "the test set validated (data.holdout=0): the best weights were chosen by it"},
 };
 
 static const struct {
@@ -82,6 +83,8 @@ unsigned marks_of(const Group *g, const Result *r) {
     if (is_set(g, "train.init", "")) m |= MARK_PRETRAINED;
     if (r->parameters > 1.1 * marks_shipped(g->task)) m |= MARK_LARGER;
     if (has_parts(g)) m |= MARK_PARTS;
+    if (t->holds_out && group_value(g, "data.holdout") && !is_set(g, "data.holdout", "0"))
+        m |= MARK_CHOSEN;
     return m;
 }
 

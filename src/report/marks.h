@@ -13,10 +13,12 @@ enum {
     MARK_PRETRAINED = 4, /* train.init */
     MARK_LARGER = 8,     /* more than 10 % more parameters than the shipped config of the task */
     MARK_GENERATED = 16, /* with the benchmark's parameters: it counts, and is said */
-    MARK_PARTS = 32, /* a model with parts that the papers' have not: it counts, in its own row */
-    MARK_LETTERS = 6,
+    MARK_PARTS = 32,  /* a model with parts that the papers' have not: it counts, in its own row */
+    MARK_CHOSEN = 64, /* the test set validated, so that its best weights have seen it */
+    MARK_LETTERS = 7,
     MARK_RECIPE = MARK_AUGMENTED | MARK_PRETRAINED | MARK_LARGER,
-    MARK_LEFT_OUT = MARK_DATA | MARK_RECIPE,
+    MARK_NOT_ITS = MARK_DATA | MARK_CHOSEN,
+    MARK_LEFT_OUT = MARK_NOT_ITS | MARK_RECIPE,
     MARK_EXTRAS = MARK_RECIPE | MARK_PARTS /* in rows of their own */
 };
 

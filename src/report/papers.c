@@ -156,9 +156,10 @@ static Ours *ours_of(Ours **rows, int *n, const Group *g, unsigned marks) {
     return o;
 }
 
-/* Of several groups the one best in validation counts: the test is no place to choose. */
+/* Of several groups the one best in validation counts: the test is no place to choose, nor are runs
+ * that it chose. */
 static bool is_better(const OurTask *a, const OurTask *b) {
-    const int own = (a->marks & MARK_DATA) != 0, others = (b->marks & MARK_DATA) != 0;
+    const int own = (a->marks & MARK_NOT_ITS) != 0, others = (b->marks & MARK_NOT_ITS) != 0;
     return !b->tested || own < others || (own == others && a->validation > b->validation);
 }
 

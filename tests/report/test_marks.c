@@ -85,6 +85,12 @@ static void test_recipe(void **state) {
     assert_int_equal(marks_with("image", "null", "model.tok_init", "smooth", r), MARK_PARTS);
     assert_int_equal(marks_with("image", "null", "train.ema", "0.999", r), MARK_PARTS);
     assert_int_equal(marks_with("image", "null", "train.ema", "0", r), 0);
+    assert_int_equal(
+        marks_with("text", "null", "data.holdout", "0", (Result){.test_examples = NAN}),
+        MARK_CHOSEN);
+    assert_int_equal(
+        marks_with("text", "null", "data.holdout", "0.1", (Result){.test_examples = NAN}), 0);
+    assert_int_equal(marks_with("image", "null", "data.holdout", "0", r), 0);
     assert_int_equal(marks_with("custom", "null", "data.augment", "true", larger), 0);
 }
 
