@@ -54,5 +54,7 @@ void format_add(char *buf, size_t size, const char *fmt, ...) __attribute__((for
 
 /* Seconds since some fixed moment, monotonic. */
 double clock_seconds(void);
+/* The processor's time of this thread: what others have of it counts as nothing. */
+double clock_own_seconds(void);
 
 #endif

@@ -1,7 +1,6 @@
 #include "core/peak.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "core/gemm.h"
 #include "core/lanes.h"
@@ -56,13 +55,6 @@ static double (*const kernels[])(void) = {
     narrow_12,
 };
 
-/* Of this thread: what others have of its processor counts as nothing. */
-static double own_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 typedef struct Race {
     double (*kernel)(void);
     double *rate; /* (lanes) GFLOP/s of each */
@@ -71,8 +63,8 @@ typedef struct Race {
 
 static void run_kernel(void *ctx, int lane, int thread) {
     const Race *r = ctx;
-    const double start = own_seconds(), flops = r->kernel();
-    r->rate[lane] = flops * 1e-9 / (own_seconds() - start);
+    const double start = clock_own_seconds(), flops = r->kernel();
+    r->rate[lane] = flops * 1e-9 / (clock_own_seconds() - start);
     r->ran[thread]++;
 }
 

@@ -27,7 +27,7 @@ static void open_memory(const Model *m, int max_batch) {
     results = mem_alloc(B, sizeof *results);
 }
 
-static void close_memory(void) {
+void crew_leave(void) {
     mem_free(ints);
     mem_free(results);
     ints = NULL, results = NULL;
@@ -95,7 +95,7 @@ bool crew_hire(const Model *m, int max_batch, int lanes, bool train, Err *err) {
 
 void crew_release(void) {
     tell(CREW_RELEASE);
-    close_memory();
+    crew_leave();
 }
 
 void crew_weights(const Model *m, const real *w) {
@@ -181,8 +181,6 @@ void crew_answer(const Model *m, int max_batch, const Err *err) {
     if (!err->code) open_memory(m, max_batch);
     ranks_send(0, err, sizeof *err);
 }
-
-void crew_leave(void) { close_memory(); }
 
 void crew_take_batch(const Model *m, Deal *d, const Call *call, Sample *samples) {
     const int *at = ints;

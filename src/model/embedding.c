@@ -5,36 +5,55 @@
 #include "ops/embed.h"
 #include "ops/linear.h"
 
-/* From token r0 on: (N - r0, d_emb); NULL: not added to tokens. */
-static const real *positions(const Pass *p, int r0) {
-    const size_t at = (size_t)r0 * (size_t)p->m->conf.d_emb;
+/* Rows of a token, of what is masked, of the token in front, and of positions (NULL: not added). */
+typedef struct Tables {
+    const real *tok, *mask, *cls, *pos;
+} Tables;
+typedef struct TableGradients {
+    real *tok, *mask, *cls, *pos;
+} TableGradients;
+
+static bool has_cls(const Segment *s) { return s->p->m->conf.pooling == POOL_CLS; }
+
+/* y (n,d), of tokens r0..r0+n-1. */
+static void embed_rows(const Segment *s, real *y, Tables t, int r0, int n, int d) {
+    const int cls = has_cls(s), first = cls && r0 == 0;
+    const real *pos = t.pos ? t.pos + (size_t)r0 * (size_t)d : NULL;
+    if (first) embed_forward(y, &(int){0}, t.cls, NULL, pos, 1, d);
+    embed_forward(y + first * d, s->doc->ids + (r0 - cls + first), t.tok, t.mask,
+                  pos ? pos + first * d : NULL, n - first, d);
+}
+
+static void embed_rows_backward(const Segment *s, TableGradients t, const real *dy, int r0, int n,
+                                int d) {
+    const int cls = has_cls(s), first = cls && r0 == 0;
+    real *pos = t.pos ? t.pos + (size_t)r0 * (size_t)d : NULL;
+    if (first) embed_backward(t.cls, NULL, pos, dy, &(int){0}, 1, d);
+    embed_backward(t.tok, t.mask, pos ? pos + first * d : NULL, dy + first * d,
+                   s->doc->ids + (r0 - cls + first), n - first, d);
+}
+
+static const real *positions(const Pass *p) {
     const int kind = p->m->conf.positions;
-    return kind == POS_ROPE ? NULL : (kind == POS_LEARNED ? p->w + p->m->pos : p->m->sinusoid) + at;
+    return kind == POS_ROPE ? NULL : kind == POS_LEARNED ? p->w + p->m->pos : p->m->sinusoid;
 }
 
 /* The sum of a token's rows in the tables, and its dropout, rows r0..r0+n-1. */
 static void sum_rows(const Segment *s, real *x, int r0, int n) {
     const Pass *p = s->p;
     const Model *m = p->m;
-    const int D = m->conf.d_emb, cls = m->conf.pooling == POOL_CLS, first = cls && r0 == 0;
-    const real *pos = positions(p, r0);
-    if (first) embed_forward(x, &(int){0}, p->w + m->cls, NULL, pos, 1, D);
-    embed_forward(x + first * D, s->doc->ids + (r0 - cls + first), p->w + m->tok, p->w + m->mask,
-                  pos ? pos + first * D : NULL, n - first, D);
-    doc_drop(p, s->doc, DROPOUT_EMBED, 0, x, r0, n, D);
+    const Tables t = {p->w + m->tok, p->w + m->mask, p->w + m->cls, positions(p)};
+    embed_rows(s, x, t, r0, n, m->conf.d_emb);
+    doc_drop(p, s->doc, DROPOUT_EMBED, 0, x, r0, n, m->conf.d_emb);
 }
 
 /* ---- forward ---- */
 
 static void folded_tile(const Segment *s, int r0, int n, const TileScratch *t) {
     const Fold *f = s->p->fold;
-    const int d = s->p->m->conf.d, cls = s->p->m->conf.pooling == POOL_CLS;
-    const int first = cls && r0 == 0;
-    const real *pos = f->pos ? f->pos + (size_t)r0 * (size_t)d : NULL;
-    real *out = tile_rows(s->doc->stream[0], r0, d);
-    if (first) embed_forward(out, &(int){0}, f->cls, NULL, pos, 1, d);
-    embed_forward(out + first * d, s->doc->ids + (r0 - cls + first), f->tok, f->mask,
-                  pos ? pos + first * d : NULL, n - first, d);
+    const int d = s->p->m->conf.d;
+    embed_rows(s, tile_rows(s->doc->stream[0], r0, d), (Tables){f->tok, f->mask, f->cls, f->pos},
+               r0, n, d);
 }
 
 static void projected_tile(const Segment *s, int r0, int n, const TileScratch *t) {
@@ -65,13 +84,10 @@ static const real *gradient(const Segment *s, int r0) {
 
 static void folded_backward(const Segment *s) {
     const Fold *f = s->p->fold;
-    const Doc *doc = s->doc;
-    const int d = s->p->m->conf.d, cls = s->p->m->conf.pooling == POOL_CLS;
-    const real *grad = gradient(s, 0);
-    real *dw = s->dw, *dpos = f->pos ? dw + f->dpos : NULL;
-    if (cls) embed_backward(dw + f->dcls, NULL, dpos, grad, &(int){0}, 1, d);
-    embed_backward(dw + f->dtok, dw + f->dmask, dpos ? dpos + cls * d : NULL, grad + cls * d,
-                   doc->ids, doc->N - cls, d);
+    real *dw = s->dw;
+    const TableGradients t = {dw + f->dtok, dw + f->dmask, dw + f->dcls,
+                              f->pos ? dw + f->dpos : NULL};
+    embed_rows_backward(s, t, gradient(s, 0), 0, s->doc->N, s->p->m->conf.d);
 }
 
 /* Through the projection and dropout: the sums' gradient to t->wide[1]. */
@@ -91,17 +107,14 @@ static void sums_tile(const Segment *s, int r0, int n, const TileScratch *t) {
 
 static void add_sums_tile(const Segment *s, int r0, int n, const TileScratch *t) {
     const Model *m = s->p->m;
-    const int d = m->conf.d, D = m->conf.d_emb, cls = m->conf.pooling == POOL_CLS;
-    const int first = cls && r0 == 0;
-    const real *dx = t->wide[1];
+    const int d = m->conf.d, D = m->conf.d_emb;
     real *dw = s->dw;
+    const TableGradients to = {dw + m->tok, dw + m->mask, dw + m->cls,
+                               m->conf.positions == POS_LEARNED ? dw + m->pos : NULL};
     if (D != d)
         linear_backward_weight(dw + m->proj.w, dw + m->proj.b, gradient(s, r0), d, t->wide[0], D, n,
                                D, d);
-    real *dpos = m->conf.positions == POS_LEARNED ? tile_rows(dw + m->pos, r0, D) : NULL;
-    if (first) embed_backward(dw + m->cls, NULL, dpos, dx, &(int){0}, 1, D);
-    embed_backward(dw + m->tok, dw + m->mask, dpos ? dpos + first * D : NULL, dx + first * D,
-                   s->doc->ids + (r0 - cls + first), n - first, D);
+    embed_rows_backward(s, to, t->wide[1], r0, n, D);
 }
 
 void embedding_backward(const Segment *s) {

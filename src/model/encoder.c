@@ -42,12 +42,8 @@ static real *input_of(const Model *m, const Doc *doc, int segment) {
     return doc->stream[m->conf.pre_norm ? segment - 1 : segment];
 }
 
-static real *output_of(const Model *m, const Doc *doc, int segment) {
+real *segment_output(const Model *m, const Doc *doc, int segment) {
     return doc->stream[m->conf.pre_norm ? segment : segment + 1];
-}
-
-const real *segment_output(const Pass *p, const Doc *doc, int segment) {
-    return output_of(p->m, doc, segment);
 }
 
 /* Rows r0.. of what a segment's norm reads, and of what its sublayer leaves. */
@@ -56,7 +52,7 @@ static real *input_rows(const Segment *s, int r0) {
 }
 
 static real *output_rows(const Segment *s, int r0) {
-    return tile_rows(output_of(s->p->m, s->doc, s->segment), r0, s->p->m->conf.d);
+    return tile_rows(segment_output(s->p->m, s->doc, s->segment), r0, s->p->m->conf.d);
 }
 
 /* What a segment's sublayer reads, rows r0..r0+n-1: the norm of its input, written to `to`; or, in
@@ -69,8 +65,8 @@ static const real *sublayer_input(const Segment *s, int r0, int n, real *to) {
     return to;
 }
 
-/* Once t->dx holds the gradient that the sublayer sends to its input, rows r0..r0+n-1: in post-norm
- * the residual joins it. */
+/* Once s->t->dx holds the gradient that the sublayer sends to its input, rows r0..r0+n-1: in
+ * post-norm the residual joins it. */
 static void join_input(const Segment *s, int r0, int n, const TileScratch *t) {
     const int d = s->p->m->conf.d;
     real *grad = tile_rows(s->doc->grad, r0, d), *dx = tile_rows(s->t->dx, r0, d);
@@ -79,7 +75,7 @@ static void join_input(const Segment *s, int r0, int n, const TileScratch *t) {
     memset(grad, 0, (size_t)(n * d) * sizeof *grad);
 }
 
-/* After join_input: t->dx goes back through the norm into doc->grad. */
+/* After join_input: s->t->dx goes back through the norm into doc->grad. */
 static void input_backward(const Segment *s, int r0, int n, const TileScratch *t) {
     const int d = s->p->m->conf.d;
     if (s->segment > 0)
@@ -369,7 +365,7 @@ void segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, r
     const Segment s = segment_on(p, doc, t, segment, dw);
     embedding_forward(&s, false);
     if (p->m->conf.norm == NORM_BATCH && segment < p->m->nsegments - 1)
-        norm_finish(p, segment, doc->grad, output_of(p->m, doc, segment), doc->N);
+        norm_finish(p, segment, doc->grad, segment_output(p->m, doc, segment), doc->N);
     switch (segment_part(p->m, segment)) {
     case PART_ATTENTION: attention_backward(&s); break;
     case PART_FEED_FORWARD:

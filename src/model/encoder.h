@@ -31,6 +31,6 @@ void segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, r
 AttnCall encoder_attention(const Pass *p, int layer, real *dw);
 
 /* The stream that a segment leaves for the norm after it: (N,d). */
-const real *segment_output(const Pass *p, const Doc *doc, int segment);
+real *segment_output(const Model *m, const Doc *doc, int segment);
 
 #endif

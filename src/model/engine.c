@@ -250,7 +250,7 @@ static void forward_sample(void *ctx, int lane, int thread) {
         Doc *doc = &coupled_docs(r, sample)[j];
         real *mean = moments_of(r->e, doc);
         segment_forward(&r->pass, doc, &r->e->workers[thread].encoder, r->segment);
-        batchnorm_moments(mean, mean + d, segment_output(&r->pass, doc, r->segment), doc->N, d);
+        batchnorm_moments(mean, mean + d, segment_output(r->pass.m, doc, r->segment), doc->N, d);
     }
 }
 

@@ -165,11 +165,15 @@ const StTensor *params_tensor(const StFile *f, const char *name) {
     return t ? t : st_find(f, name);
 }
 
+bool params_same_shape(const Param *p, const StTensor *t) {
+    bool same = t->ndim == p->ndim;
+    for (int i = 0; same && i < p->ndim; i++) same = t->shape[i] == p->shape[i];
+    return same;
+}
+
 bool params_lacks(const Param *p, const StFile *f) {
     const StTensor *t = st_find(f, p->name);
-    bool same = t && t->ndim == p->ndim;
-    for (int i = 0; same && i < p->ndim; i++) same = t->shape[i] == p->shape[i];
-    return p->flags & (PARAM_DRAWN | PARAM_APART) && !same;
+    return p->flags & (PARAM_DRAWN | PARAM_APART) && !(t && params_same_shape(p, t));
 }
 
 bool params_take(const Params *p, real *w, const StFile *f, uint64_t seed, Err *err) {
@@ -214,9 +218,9 @@ bool params_overlap(const Param *q, int chunk, size_t *from, size_t *to) {
     return *from < *to;
 }
 
-size_t params_trained(const Params *p) {
+size_t params_values(const Params *p, unsigned flags) {
     size_t n = 0;
     for (int i = 0; i < p->count; i++)
-        if (p->list[i].flags & PARAM_TRAINED) n += p->list[i].n;
+        if ((p->list[i].flags & flags) == flags) n += p->list[i].n;
     return n;
 }

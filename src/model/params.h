@@ -52,6 +52,7 @@ const StTensor *params_tensor(const StFile *f, const char *name);
 /* For evaluation: reads what params_tensor names; tensors that are no parameter are passed over,
  * and what params_lacks says is made as params_init would. */
 bool params_take(const Params *p, real *w, const StFile *f, uint64_t seed, Err *err);
+bool params_same_shape(const Param *p, const StTensor *t);
 /* Whether the file lacks, in that shape, a parameter that can be drawn: PARAM_DRAWN, PARAM_APART.
  */
 bool params_lacks(const Param *p, const StFile *f);
@@ -71,7 +72,7 @@ int params_block(const char *name, const char **rest);
 int params_chunks(const Params *p);
 bool params_overlap(const Param *q, int chunk, size_t *from, size_t *to);
 
-/* The number of trained values. */
-size_t params_trained(const Params *p);
+/* The number of values of parameters that have all of `flags`. */
+size_t params_values(const Params *p, unsigned flags);
 
 #endif

@@ -463,7 +463,7 @@ static void measure_model(Result *r, const Run *run) {
     snprintf(path, sizeof path, "%s/config.json", run->dir);
     if (config_load(&c, path, NULL, 0, &err)) {
         const Model *m = &c.model;
-        r->parameters = (double)params_trained(&m->params);
+        r->parameters = (double)params_values(&m->params, PARAM_TRAINED);
         r->gflop =
             3e-9 * (m->task.per_example * model_flops(m, m->conf.max_length) + model_head_flops(m));
     } else {

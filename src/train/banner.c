@@ -36,17 +36,12 @@ static void print_parameter(const Param *p, int depth) {
 
 void banner_parameters(const Config *c) {
     const Params *p = &c->model.params;
-    size_t all = 0, decayed = 0;
     char head[96];
     snprintf(head, sizeof head, "  %-32s %-14s %14s", "parameter", "shape", "values");
     log_headed(LOG_FAINT, head, "%s", "");
-    for (int i = 0; i < p->count; i++) {
-        print_parameter(&p->list[i], c->model.conf.depth);
-        all += p->list[i].n;
-        if (p->list[i].flags & PARAM_DECAYED) decayed += p->list[i].n;
-    }
-    log_info("  %-32s %-14s %14zu  %zu trained, %zu decayed", "in all", "", all, params_trained(p),
-             decayed);
+    for (int i = 0; i < p->count; i++) print_parameter(&p->list[i], c->model.conf.depth);
+    log_info("  %-32s %-14s %14zu  %zu trained, %zu decayed", "in all", "", params_values(p, 0),
+             params_values(p, PARAM_TRAINED), params_values(p, PARAM_DECAYED));
 }
 
 /* ---- model, data, machine ---- */

@@ -16,12 +16,6 @@ static bool may_be_another(const char *name) {
     return false;
 }
 
-static bool same_shape(const Param *p, const StTensor *t) {
-    bool same = t->ndim == p->ndim;
-    for (int i = 0; same && i < p->ndim; i++) same = t->shape[i] == p->shape[i];
-    return same;
-}
-
 static bool same_width(const Param *p, const StTensor *t) {
     return t->ndim == 2 && p->ndim == 2 && t->shape[1] == p->shape[1];
 }
@@ -46,7 +40,7 @@ static bool decide(Origin *o, int i, const Config *c, Err *err) {
                        o->from.path, t->name, dtype_name(t->dtype));
     if (!t)
         *part = ORIGIN_NEW;
-    else if (same_shape(p, t))
+    else if (params_same_shape(p, t))
         *part = ORIGIN_TAKEN;
     else if (!strcmp(p->name, "pos.weight") && same_width(p, t))
         *part = ORIGIN_ROWS;

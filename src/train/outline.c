@@ -53,16 +53,11 @@ static cJSON *parameter(const Param *p) {
 }
 
 static cJSON *parameters(const Params *p) {
-    size_t all = 0, decayed = 0;
     cJSON *o = cJSON_CreateObject(), *list = cJSON_CreateArray();
-    for (int i = 0; i < p->count; i++) {
-        cJSON_AddItemToArray(list, parameter(&p->list[i]));
-        all += p->list[i].n;
-        if (p->list[i].flags & PARAM_DECAYED) decayed += p->list[i].n;
-    }
-    cJSON_AddNumberToObject(o, "values", (double)all);
-    cJSON_AddNumberToObject(o, "trained", (double)params_trained(p));
-    cJSON_AddNumberToObject(o, "decayed", (double)decayed);
+    for (int i = 0; i < p->count; i++) cJSON_AddItemToArray(list, parameter(&p->list[i]));
+    cJSON_AddNumberToObject(o, "values", (double)params_values(p, 0));
+    cJSON_AddNumberToObject(o, "trained", (double)params_values(p, PARAM_TRAINED));
+    cJSON_AddNumberToObject(o, "decayed", (double)params_values(p, PARAM_DECAYED));
     cJSON_AddItemToObject(o, "list", list);
     return o;
 }

@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <stddef.h>
-#include <time.h>
 
 #include "core/log.h"
 
@@ -19,20 +18,14 @@ void stopwatch_on_signals(void) {
     sigaction(SIGCONT, &act, NULL);
 }
 
-static double busy_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* The count first here and last there: a process mostly stops as it comes back from the kernel,
  * which tells it the time. */
 Stopwatch stopwatch_start(void) {
     const int before = continued;
-    return (Stopwatch){clock_seconds(), busy_seconds(), before};
+    return (Stopwatch){clock_seconds(), clock_own_seconds(), before};
 }
 
 double stopwatch_seconds(const Stopwatch *w) {
-    const double wall = clock_seconds() - w->wall, busy = busy_seconds() - w->busy;
+    const double wall = clock_seconds() - w->wall, busy = clock_own_seconds() - w->busy;
     return continued == w->continued ? wall : busy;
 }
