@@ -33,7 +33,7 @@ TESTS     := $(TEST_SRC:tests/%.c=$(OUT)/tests/%)
 FUZZERS   := $(FUZZ_SRC:tests/%.c=$(OUT)/tests/%)
 GRADS     := $(patsubst tests/%.c,build/double/tests/%,$(wildcard tests/*/grad_*.c))
 EXACT     := $(EXACT_SRC:tests/%.c=build/double/tests/%)
-# In float its oracles take over which of near ones a mechanism chose: in double they do not.
+# In float its oracles adopt a mechanism's choice among near ones; in double they choose themselves.
 EXACT     += build/double/tests/attention/test_oracle
 SCRIPTS   := $(wildcard tests/*/*.sh)
 FAULTS    := $(patsubst tests/%.c,$(OUT)/tests/%.so,$(wildcard tests/faults/*.c))

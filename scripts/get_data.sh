@@ -62,12 +62,13 @@ right() { # right FILE: whether its MD5 is the expected one
 
 fetch() {
     local part=$archive.part
+    [ ! -e "$archive" ] || return 0
     [ "$task" != pathx ] || echo "LRA's archive is known to hold two folders pathfinder128: if it does, this fetches 8.2 GB and" \
         "imports nothing; unpack it then, and import one of them (data/README.md)" >&2
     mkdir -p "${archive%/*}" || exit 73
     # Four tasks are in one archive: who comes second waits, and finds it there.
     exec 9>"$archive.lock" || exit 73
-    flock 9 || exit 73
+    flock -n 9 || { echo "$archive: another get_data.sh is at it, waiting" && flock 9; } || exit 73
     [ ! -e "$archive" ] || return 0
     command -v curl >/dev/null || by_hand "curl is not installed (Debian has it in: curl), so $url cannot be fetched."
     echo "fetching $url"
@@ -121,4 +122,4 @@ fi
 fetch
 check
 unpack
-exec "$cast_data" import "$task" "$raw" --out "$out"
+exec "$cast_data" import "$task" "$raw" --out "$out" 9>&-

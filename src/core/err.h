@@ -15,7 +15,7 @@
  *   EX_NOINPUT 66   a file is missing             EX_IOERR 74      a write failed
  *   EX_SOFTWARE 70  not a number, broken promise  EX_TEMPFAIL 75   interrupted; run again to go on
  *   EX_CONFIG 78    a config key or value is wrong
- *   EX_UNAVAILABLE 69  a program that this one calls is missing, or a rank of a job is gone */
+ *   EX_UNAVAILABLE 69  a program that this one calls is missing or fails, or a rank is gone */
 typedef struct Err {
     int code;
     char text[1024];

@@ -135,7 +135,7 @@ static const struct {
     {EX_DATAERR, "what a file holds is wrong, or damaged"},
     {EX_NOINPUT, "a file or directory is missing, or cannot be read"},
     {EX_UNAVAILABLE,
-     "a program that this one calls (gnuplot) is missing, or a rank of a job is gone"},
+     "a program that this one calls (gnuplot) is missing or fails, or a rank of a job is gone"},
     {EX_SOFTWARE, "a number is not finite, or a mistake of the program itself"},
     {EX_OSERR,
      "no memory, threads or stacks as they are needed, or a processor that lacks what the "

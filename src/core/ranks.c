@@ -7,7 +7,6 @@
 #include "core/ranks.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -131,7 +131,9 @@ static void end_mpirun(void) {
     const pid_t mpirun = getppid();
     if (!starts_ranks(mpirun) || fork() != 0) return;
     setsid();
-    if (close_range(0, UINT_MAX, 0) != 0)
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, 0U, ~0U, 0U) != 0)
+#endif
         for (int fd = 0; fd < MOST_FILES; fd++) close(fd);
     sleep(GRACE);
     if (starts_ranks(mpirun)) kill(mpirun, SIGKILL);

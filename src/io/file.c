@@ -54,6 +54,8 @@ void atomic_tidy(const char *path) {
     for (struct dirent *e; (e = readdir(d));) {
         if (!atomic_is_temp(e->d_name, base)) continue;
         int fd = openat(dirfd(d), e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0 && errno == EACCES) /* another user's */
+            fd = openat(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0) continue;
         if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still(dirfd(d), e->d_name, fd))
             unlinkat(dirfd(d), e->d_name, 0);

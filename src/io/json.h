@@ -40,7 +40,8 @@ cJSON *json_value(const char *text, int max_depth);
  * json_value has it. EX_USAGE: no '=', an empty key, a path that leads through something other than
  * an object, or has more than 16 parts, bad UTF-8. */
 bool json_override(cJSON *root, const char *assignment, Err *err);
-/* The same of a value that is a string, whatever it looks like: "data.dir=2024". */
+/* The same of a value that is a string, whatever it looks like: "data.dir=2024"; but quotes around
+ * it are JSON's. */
 bool json_override_text(cJSON *root, const char *assignment, Err *err);
 
 #endif

@@ -181,8 +181,11 @@ static bool run(FILE *script, FILE *out, FILE *errors, Err *err) {
     int status = 0;
     /* fork shares places in files: what is in our buffers must be where they say. */
     fflush(out);
-    if (fflush(script) != 0 || ferror(script) || fseek(script, 0, SEEK_SET) != 0)
+    errno = 0;
+    if (fflush(script) != 0 || ferror(script) || fseek(script, 0, SEEK_SET) != 0) {
+        if (!errno) errno = EIO; /* an earlier write's, which is forgotten */
         return file_fails("a temporary file", "be written", EX_IOERR, err);
+    }
     const int why = spawn(&pid, script, out, errors);
     if (why) return no_gnuplot(why, err);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}

@@ -49,10 +49,10 @@ static bool is_text(const Section *s, const char *override) {
 
 /* A directory may be called 2024. */
 static bool set(cJSON *root, const Section *sections, const char *override, Err *err) {
-    if (!strncmp(override, "base=", 5))
+    if (strcspn(override, "=.") == 4 && !strncmp(override, "base", 4))
         return err_set(err, EX_USAGE,
                        "'%s': base is a key of a file; %s can stand in the place of CONFIG itself",
-                       override, override + 5);
+                       override, override + strcspn(override, "=") + 1);
     return is_text(sections, override) ? json_override_text(root, override, err)
                                        : json_override(root, override, err);
 }
@@ -99,8 +99,9 @@ static void add_names(Names *names, const char *prefix, const ConfigKey *keys) {
 static const char *full_name(Names *names, const char *bare, const cJSON *config,
                              const Section *sections) {
     const AttnMech *mech = attn_find(mechanism_of(config));
+    const bool own = mech && mech->keys && schema_find(mech->keys, bare);
     names->n = 0;
-    for (const Section *s = sections; s->name; s++) {
+    for (const Section *s = sections; s->name && !own; s++) {
         const ConfigKey *usual = schema_usual(s->keys, bare);
         if (usual) return add_name(names, s->name, usual->name);
     }

@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "io/json.h"
 #include "io/lines.h"
+#include "io/schema.h"
 #include "train/score.h"
 
 enum { LINE_MAX_BYTES = 1 << 16 };
@@ -331,7 +332,9 @@ const cJSON *run_init(const Run *r) {
 /* Runs of older versions do not say: train.best was its default. */
 static ScoreBy best_by(const Run *r) {
     const char *by = json_string(cJSON_GetObjectItemCaseSensitive(r->config, "train"), "best");
-    return by && !strcmp(by, "loss") ? SCORE_BY_LOSS : SCORE_BY_ACCURACY;
+    char loss[16];
+    schema_word(SCORE_BY_CHOICES, SCORE_BY_LOSS, loss, sizeof loss);
+    return by && !strcmp(by, loss) ? SCORE_BY_LOSS : SCORE_BY_ACCURACY;
 }
 
 const RunLine *run_best(const Run *r) {

@@ -39,13 +39,14 @@ key model.atention.type=full model.attention
 key model.attention.cluster=4 model.attention.clusters
 key model.attention.tpye=full model.attention.type
 key model.attention.n_clusters=4 model.attention.clusters
-key bsae=tiny.json base
+mistake 78 model.attention.iterations cast_train configs/tiny.json --dry-run model.attention.type=clustered iterations=5
 key learning_rate=3 train.lr
 check "with the value that was given" grep -q "'train.lr'? (got 3)" "$tmp/out"
 expect 64 'base is a key of a file; tiny.json can stand in the place of CONFIG' "a base on the command line" \
     "$bin/cast_train" configs/tiny.json --dry-run base=tiny.json
 expect 78 "model.attention.type' must be one of cast, full, .*, got 5" "a mechanism that is a number" \
     "$bin/cast_train" configs/tiny.json --dry-run model.attention.type=5
+expect 64 'base is a key of a file' "or in parts" "$bin/cast_train" configs/tiny.json --dry-run base.x=1
 cp -r data/listops 2024
 expect 0 'changed  data.dir=2024' "a directory that is a number" \
     "$bin/cast_train" configs/tiny.json --dry-run data.dir=2024

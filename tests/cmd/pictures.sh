@@ -6,6 +6,19 @@ data=("$bin/cast_data")
 "${data[@]}" generate pathfinder --out "$tmp/paths" --train 6 --val 3 --test 2 --png "$tmp/tree" >/dev/null 2>&1
 "${data[@]}" generate pathx --out "$tmp/pathx" --train 2 --val 1 --test 1 --png "$tmp/treex" >/dev/null 2>&1
 
+# ---- exports take turns ----
+
+mkdir "$tmp/turns"
+(
+    exec 9<"$tmp/turns"
+    flock 9
+    touch "$tmp/held"
+    sleep 2
+) &
+until [ -e "$tmp/held" ]; do sleep 0.02; done
+expect 0 'turns: another process is at work on it, waiting' "into one directory" \
+    "${data[@]}" generate pathfinder --train 8 --val 1 --test 1 --out "$tmp/turned" --png "$tmp/turns"
+
 # ---- PNG files ----
 
 # Those of `generate --png` are in the order test, val, train.

@@ -50,11 +50,11 @@ same_end() { # same_end NAME
 
 # Until it was killed so often, and then to its end. Prints how often it came to its end.
 kill_often() { # kill_often NAME MILLISECONDS
-    local name=$1 killed=0 ends=1 ms status half
+    local name=$1 killed=0 ends=1 ms status half whom=(all first)
     begin "$name"
     while [ $killed -lt "$kills" ]; do
-        ms=$(((RANDOM << 15 | RANDOM) % $2))
-        start_and_kill "$name" "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))" "$([ $((RANDOM % 2)) = 0 ] && echo all || echo first)"
+        ms=$(((RANDOM << 15 | RANDOM) * $2 >> 30))
+        start_and_kill "$name" "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))" "${whom[RANDOM % 2]}"
         status=$?
         case $status in
         137) killed=$((killed + 1)) ;;
