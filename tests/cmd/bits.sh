@@ -1,5 +1,6 @@
 #!/bin/bash
-# Training gives the same bits at any number of threads, with either flavour of OpenBLAS, and stopped and resumed.
+# Training gives the same bits at any number of threads, with either flavour of OpenBLAS (one that is not installed is
+# looked for in build/openblas, unpacked), and stopped and resumed.
 set -u
 . tests/training.sh
 tiny_configs 20 4
@@ -32,13 +33,15 @@ same() { # same NAME CONFIG key=value...
     train "$run-stop" 2 "$@" --stop-at 7 && train "$run-stop" 3 "$@"
     [ "$(hash_of "$run-stop")" = "$want" ] && diff <(all_metrics_of "$run") <(all_metrics_of "$run-stop") >>"$tmp/log"
     result $? "$name: stopped at 7 and resumed, metrics too" "$tmp/log"
-    for flavour in /usr/lib/*/openblas-openmp /usr/lib/*/openblas-pthread; do
+    for flavour in /usr/lib/*/openblas-openmp /usr/lib/*/openblas-pthread build/openblas/usr/lib/*/openblas-*; do
         # Without the one that programs find by themselves.
         if [ ! -e "$flavour/libopenblas.so.0" ] || uses "$run" "$flavour"; then continue; fi
-        LD_LIBRARY_PATH=$flavour${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} train "$run-blas" 2 "$@"
-        [ "$(hash_of "$run-blas")" = "$want" ] && uses "$run-blas" "$flavour"
-        result $? "$name: ${flavour##*/}" "$tmp/log"
-        rm -rf "$run-blas"
+        for threads in 1 2; do
+            LD_LIBRARY_PATH=$flavour${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} train "$run-blas" $threads "$@"
+            [ "$(hash_of "$run-blas")" = "$want" ] && uses "$run-blas" "$flavour"
+            result $? "$name: ${flavour##*/}, $threads threads" "$tmp/log"
+            rm -rf "$run-blas"
+        done
         other=$flavour
     done
 }
