@@ -16,7 +16,8 @@ static const struct {
     {'A', "augmented"},
     {'P', "pretrained (train.init)"},
     {'L', "more than 10 % more parameters than the shipped config"},
-    {'G', "generated, with the benchmark's parameters"},
+    {'G', "generated, with the benchmark's parameters (of Path-X as documented or as released: its "
+          "env.json says which)"},
     {'M',
      "more in the model than the papers' have (a convolution, rotary positions, a smooth first "
      "embedding), or averaged weights"},

@@ -196,9 +196,10 @@ static void test_words(void **state) {
     marks_letters(letters, MARK_DATA | MARK_EXTRAS | MARK_GENERATED);
     assert_string_equal(letters, "DAPLGM");
     char *text = marks_explain(MARK_GENERATED | MARK_PRETRAINED);
-    assert_string_equal(text, "P: pretrained (train.init). G: generated, with the benchmark's "
-                              "parameters. Left out of the means: P. In rows of their "
-                              "own, \"with extras\": P.");
+    assert_string_equal(text,
+                        "P: pretrained (train.init). G: generated, with the benchmark's parameters "
+                        "(of Path-X as documented or as released: its env.json says which). "
+                        "Left out of the means: P. In rows of their own, \"with extras\": P.");
     mem_free(text);
     text = marks_explain(MARK_PARTS);
     assert_null(strstr(text, "Left out"));
