@@ -7,7 +7,8 @@
 #   results.sh PAGE.md...    rebuilds these, whose names are meant from the root
 #   results.sh keep DIR [NAME]
 #                            keeps what reports read in results/metrics/NAME [DIR's]: of the runs in DIR, and its rows,
-#                            *.jsonl; RUN-masked, masked training that a recipe begins RUN with, as metrics/masked/RUN
+#                            *.jsonl; RUN-masked, masked training that a recipe begins RUN with, as metrics/masked/RUN.
+#                            Of weights their SHA-256 is kept, which a repeated run has as well, on the same processor
 #   results.sh losses DIR N  of each run in DIR: mean training loss of the first N lines, and of the last N
 #   results.sh validations DIR  accuracies in validation of the runs in DIR, side by side
 #   results.sh moved FILE    surrogate tokens over updates, layer by layer, from lines of cast_viz --stats --json
@@ -60,6 +61,13 @@ is_masked_half() { # RUN: what a recipe with masked=N begins with; a run of the 
     [[ $1 == *-masked && -d ${1%-masked} ]] && grep -q '"objective": *"masked"' "$1/config.json"
 }
 
+sums() { # RUN: as sha256sum -c reads them in a repeated run's directory
+    local file
+    for file in best.safetensors last.safetensors; do
+        [ ! -e "$1/$file" ] || (cd "$1" && sha256sum "$file")
+    done
+}
+
 keep() { # DIR [NAME]: one that failed at once has not all of these files, and counts as well
     local run to file kept rows
     [ ! -e "$1/config.json" ] ||
@@ -82,6 +90,8 @@ keep() { # DIR [NAME]: one that failed at once has not all of these files, and c
             rm -f "$to/$file"
             [ ! -e "$run/$file" ] || cp "$run/$file" "$to"
         done
+        sums "$run" >"$to/weights.sha256"
+        [ -s "$to/weights.sha256" ] || rm "$to/weights.sha256"
         echo "$to"
     done
 }

@@ -48,7 +48,12 @@ check "but not their weights" diff <(cd "$kept" && find . -type f | sort) - <<'E
 ./clusters=4,seed=1/config.json
 ./clusters=4,seed=1/env.json
 ./clusters=4,seed=1/metrics.jsonl
+./clusters=4,seed=1/weights.sha256
 END
+again="$root/runs/sweep/clusters=4,seed=1"
+(cd "$again" && check "whose sums a repeated run has" sha256sum --quiet -c "$kept/clusters=4,seed=1/weights.sha256")
+echo other >"$again/last.safetensors"
+(cd "$again" && check "or has not" fails sha256sum --status -c "$kept/clusters=4,seed=1/weights.sha256")
 mkdir "$root/runs/rows"
 echo '{}' >"$root/runs/rows/of it.jsonl"
 (cd "$root" && expect 0 '^results/metrics/rows/of it.jsonl$' "keeps rows" "${results[@]}" keep runs/rows)
