@@ -26,7 +26,7 @@ const ConfigKey model_keys[] = {
      "position embedding; rope: none, but queries and keys turned"},
     {"tok_init", KEY_CHOICE, AT(tok_init), "\"normal\"", 0, 0, "normal smooth",
      "first embedding of tokens; smooth: ids near each other alike, as levels of grey are"},
-    {"conv", KEY_INT, AT(conv), "0", 0, 255, KEY_ODD_OR_0,
+    {"conv", KEY_INT, AT(conv), "0", 0, 511, KEY_ODD_OR_0,
      "taps of a convolution over tokens before attention; 0: none"},
     {"conv_residual", KEY_BOOL, AT(conv_residual), "false", 0, 0, NULL,
      "the residual connection around attention keeps what the convolution adds"},

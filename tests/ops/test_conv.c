@@ -79,8 +79,9 @@ static void check(int N, int d, int taps, int sign, int n0, int n) {
 /* Of documents shorter than the taps, and of every part of one: none, one row, both ends. */
 static void runs_of_rows(void **state) {
     (void)state;
-    static const int shapes[][3] = {{1, 1, 1},   {1, 5, 3},   {2, 3, 9},   {7, 17, 3},  {20, 4, 5},
-                                    {9, 33, 35}, {300, 3, 7}, {513, 2, 1}, {70, 64, 67}};
+    static const int shapes[][3] = {{1, 1, 1},    {1, 5, 3},   {2, 3, 9},   {7, 17, 3},
+                                    {20, 4, 5},   {9, 33, 35}, {300, 3, 7}, {513, 2, 1},
+                                    {70, 64, 67}, {90, 9, 511}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const int N = shapes[i][0], d = shapes[i][1], taps = shapes[i][2], step = 1 + N / 24;
         for (int n0 = 0; n0 < N; n0 += step)
