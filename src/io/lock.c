@@ -15,6 +15,8 @@
 
 /* What `lock` begins with. */
 #define WHO "process "
+/* The file of those who wait for a directory to be prepared: hidden, as there is no run in it. */
+#define PASSING ".lock"
 
 /* The directories that this process has locked, or its parent had: where one is prepared that is
  * locked as a run's already, it would wait for itself. */
@@ -47,6 +49,7 @@ static void forget_held(int fd) {
 }
 
 static void close_both(DirLock *l) {
+    if (l->passing) unlinkat(l->dir, PASSING, 0);
     if (l->dir >= 0) close(l->dir);
     if (l->file >= 0) close(l->file);
     *l = (DirLock)LOCK_NONE;
@@ -129,19 +132,47 @@ bool lock_take(DirLock *l, const char *dir, double seconds, Err *err) {
     return taken;
 }
 
+/* False where there are no locks. */
+static bool wait_for(int fd, const char *dir) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK) return false;
+    log_info("%s: another process is at work on it, waiting", dir);
+    return flock(fd, LOCK_EX) == 0;
+}
+
+/* Whether the file that is locked still has its name: another may have released it meanwhile. */
+static bool has_name(const DirLock *l) {
+    struct stat ours, there;
+    return fstat(l->file, &ours) == 0 && ours.st_nlink > 0 &&
+           fstatat(l->dir, PASSING, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/* NFS locks directories on each host by itself, and files among all. */
+static void wait_for_file(DirLock *l, const char *dir) {
+    enum { TRIES = 1000 }; /* each begins when another process has ended its work */
+    for (int i = 0; i < TRIES; i++) {
+        l->file = open_in(l->dir, PASSING, O_RDWR | O_CREAT);
+        if (l->file < 0) return; /* nothing can be made here, either */
+        const bool locked = wait_for(l->file, dir);
+        l->passing = has_name(l);
+        if (l->passing && locked) return;
+        if (l->passing) break;
+        close(l->file);
+    }
+    l->file = -1, l->passing = false;
+}
+
 void lock_wait(DirLock *l, const char *dir) {
     struct stat st;
     *l = (DirLock)LOCK_NONE;
     if (stat(dir, &st) != 0 || find_held(&st) < nheld || (l->dir = open_dir(dir)) < 0) return;
-    bool locked = flock(l->dir, LOCK_EX | LOCK_NB) == 0;
-    if (!locked && errno == EWOULDBLOCK) {
-        log_info("%s: another process is at work on it, waiting", dir);
-        locked = flock(l->dir, LOCK_EX) == 0;
-    }
-    if (locked)
+    if (wait_for(l->dir, dir)) {
         note_held(l->dir);
-    else
+        wait_for_file(l, dir);
+    } else {
         close_both(l);
+    }
 }
 
 void lock_release(DirLock *l) {

@@ -10,16 +10,17 @@
 
 typedef struct DirLock {
     int dir, file; /* descriptors; -1: none */
+    bool passing;  /* the file goes with the lock */
 } DirLock;
 #define LOCK_NONE                                                                                  \
-    { -1, -1 }
+    { -1, -1, false }
 
 /* Of a directory that is there; what another process has is waited for so many seconds. False:
  * EX_CANTCREAT, it is in use, or its `lock` is a link or no file of ours. Where the file system has
  * no locks that is told, and no error. */
 bool lock_take(DirLock *l, const char *dir, double seconds, Err *err);
-/* The directory alone, without a file, however long that takes; nothing where this process has it
- * already, or the file system has no locks. */
+/* However long that takes, and with a file that is there only as long; nothing where this process
+ * has the directory already, or the file system has no locks. */
 void lock_wait(DirLock *l, const char *dir);
 void lock_release(DirLock *l);
 

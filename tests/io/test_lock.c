@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -105,10 +106,56 @@ static void waits_for_others_only(void **state) {
     lock_release(&again);
     lock_release(&run);
     lock_wait(&data, dir);
-    assert_true(data.dir >= 0 && data.file < 0);
+    assert_true(data.dir >= 0);
     lock_release(&data);
     lock_wait(&data, scratch("absent"));
     lock_release(&data);
+}
+
+/* On NFS a directory's lock is each host's own: of two processes that do not see each other's the
+ * file keeps one waiting. It is gone when both are done. */
+static void waits_for_a_file(void **state) {
+    (void)state;
+    const char *dir = scratch_mkdir("nfs"), *path = scratch("nfs/.lock");
+    int ends[2];
+    char said = 0;
+    DirLock l;
+    const int theirs = open(path, O_RDWR | O_CREAT, 0666);
+    assert_int_equal(flock(theirs, LOCK_EX), 0);
+    assert_int_equal(pipe(ends), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        close(theirs); /* a copy of the descriptor would hold the lock, too */
+        lock_wait(&l, dir);
+        const bool waited = write(ends[1], "w", 1) == 1 && access(path, F_OK) == 0;
+        lock_release(&l);
+        _exit(waited && access(path, F_OK) != 0 ? 0 : 1);
+    }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    usleep(200000);
+    assert_int_equal(read(ends[0], &said, 1), -1);
+    assert_int_equal(unlink(path), 0); /* as the one before releases it */
+    close(theirs);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(ends[0]), close(ends[1]);
+}
+
+static void leaves_no_file(void **state) {
+    (void)state;
+    DirLock l;
+    const char *dir = scratch_mkdir("tidy");
+    lock_wait(&l, dir);
+    assert_true(l.file >= 0);
+    assert_int_equal(access(scratch("tidy/.lock"), F_OK), 0);
+    lock_release(&l);
+    assert_int_equal(access(scratch("tidy/.lock"), F_OK), -1);
+    assert_int_equal(symlink("elsewhere", scratch("tidy/.lock")), 0);
+    lock_wait(&l, dir);
+    assert_true(l.dir >= 0 && l.file < 0);
+    lock_release(&l);
+    assert_int_equal(access(scratch("tidy/elsewhere"), F_OK), -1);
 }
 
 static void stands(void **state) {
@@ -130,6 +177,7 @@ int main(void) {
         cmocka_unit_test(one_at_a_time),         cmocka_unit_test(without_its_file),
         cmocka_unit_test(the_file_alone),        cmocka_unit_test(what_is_not_ours),
         cmocka_unit_test(waits_for_others_only), cmocka_unit_test(stands),
+        cmocka_unit_test(waits_for_a_file),      cmocka_unit_test(leaves_no_file),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
