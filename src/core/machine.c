@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "core/machine.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,18 +40,50 @@ int machine_cores(void) {
 
 enum { PATH = 4096 };
 
-/* Of a group's directory; "max" is no number. */
-static int quota_of(const char *dir) {
-    char path[PATH + 16];
-    double quota, period;
-    int cores = 0;
-    snprintf(path, sizeof path, "%s/cpu.max", dir);
-    FILE *f = fopen(path, "r");
+static FILE *open_of(const char *dir, const char *name) {
+    char path[PATH + 32];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return fopen(path, "r");
+}
+
+/* Of a group's directory, like those below; "max" is no number. */
+static double quota_of(const char *dir) {
+    double quota, period, cores = 0;
+    FILE *f = open_of(dir, "cpu.max");
     if (!f) return 0;
     if (fscanf(f, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0)
-        cores = quota < period ? 1 : (int)(quota / period);
+        cores = quota < period ? 1 : floor(quota / period);
     fclose(f);
     return cores;
+}
+
+static double number_of(const char *dir, const char *name) {
+    double number = 0;
+    FILE *f = open_of(dir, name);
+    if (f && fscanf(f, "%lf", &number) != 1) number = 0;
+    if (f) fclose(f);
+    return number;
+}
+
+/* Files in memory, but for those that are nowhere else. */
+static double cached_of(const char *dir) {
+    char key[64];
+    double value, files = 0;
+    FILE *f = open_of(dir, "memory.stat");
+    if (!f) return 0;
+    while (fscanf(f, "%63s %lf", key, &value) == 2) {
+        if (!strcmp(key, "file")) files += value;
+        if (!strcmp(key, "shmem")) files -= value;
+    }
+    fclose(f);
+    return files;
+}
+
+static double memory_of(const char *dir) {
+    const double most = number_of(dir, "memory.max");
+    if (!(most > 0)) return 0;
+    const double left = most - number_of(dir, "memory.current") + cached_of(dir);
+    return fmax(1, fmin(left, most));
 }
 
 /* The line "0::/PATH" is of the hierarchy that has cpu.max. */
@@ -67,16 +100,25 @@ static void read_group(char group[PATH], const char *groups) {
     fclose(f);
 }
 
-int machine_quota(const char *mount, const char *groups) {
+/* The least of what the group and those around it say; 0: none does. */
+static double least_of(const char *mount, const char *groups, double (*of)(const char *dir)) {
     char group[PATH], dir[PATH];
-    int least = 0;
+    double least = 0;
     read_group(group, groups);
     for (;;) {
         snprintf(dir, sizeof dir, "%s%s", mount, group);
-        const int cores = quota_of(dir);
-        if (cores && (!least || cores < least)) least = cores;
+        const double here = of(dir);
+        if (here > 0 && (!(least > 0) || here < least)) least = here;
         char *last = strrchr(group, '/');
         if (!last) return least;
         *last = '\0';
     }
+}
+
+int machine_quota(const char *mount, const char *groups) {
+    return (int)least_of(mount, groups, quota_of);
+}
+
+double machine_memory(const char *mount, const char *groups) {
+    return least_of(mount, groups, memory_of);
 }

@@ -1,4 +1,4 @@
-/* How many processor cores this process may use. */
+/* How many processor cores and how much memory this process may use. */
 #ifndef CORE_MACHINE_H
 #define CORE_MACHINE_H
 
@@ -10,5 +10,8 @@ int machine_cores(void);
  * least 1; 0: there is none. `groups` is /proc/self/cgroup, which names the group, and `mount`
  * /sys/fs/cgroup, where it lies. */
 int machine_quota(const char *mount, const char *groups);
+/* Bytes that such groups have left below the least memory.max, where what files have in memory
+ * counts as free, since it goes when room is needed; 0: there is no limit. */
+double machine_memory(const char *mount, const char *groups);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "core/log.h"
+#include "core/machine.h"
 
 enum { ALIGN = 64 };
 
@@ -53,7 +54,8 @@ static bool round_up(size_t n, size_t *out) {
     return true;
 }
 
-/* In bytes; 0 where the machine does not say. */
+/* In bytes, of the machine and of what a container or a job may have of it; 0 where nothing says.
+ */
 static size_t mem_available(void) {
     char line[128];
     unsigned long long kib = 0;
@@ -61,7 +63,9 @@ static size_t mem_available(void) {
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
     if (f) fclose(f);
-    return (size_t)kib * 1024;
+    const double ours = machine_memory("/sys/fs/cgroup", "/proc/self/cgroup"),
+                 all = (double)kib * 1024;
+    return (size_t)(ours > 0 && (ours < all || all == 0) ? ours : all);
 }
 
 bool mem_fits(size_t bytes, Err *err) {

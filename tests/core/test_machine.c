@@ -45,12 +45,41 @@ static void quotas(void **state) {
     assert_int_equal(machine_quota(scratch("none"), scratch("none")), 0);
 }
 
+static double memory(const char *groups) {
+    char mount[1024], list[1024];
+    snprintf(mount, sizeof mount, "%s", scratch("memory"));
+    snprintf(list, sizeof list, "%s", write_text("groups", groups));
+    return machine_memory(mount, list);
+}
+
+static void limits_of_memory(void **state) {
+    (void)state;
+    scratch_mkdir("memory");
+    scratch_mkdir("memory/job");
+    scratch_mkdir("memory/job/step");
+    assert_true(memory("0::/job/step\n") == 0);
+    write_text("memory/job/memory.max", "4000000000\n");
+    assert_true(memory("0::/job/step\n") == 4e9);
+    write_text("memory/job/memory.current", "3000000000\n");
+    write_text("memory/job/memory.stat",
+               "anon 500000000\nfile 2400000000\nkernel 1\nshmem 400000000\n");
+    assert_true(memory("0::/job/step\n") == 3e9);
+    write_text("memory/job/step/memory.max", "max\n");
+    assert_true(memory("0::/job/step\n") == 3e9);
+    write_text("memory/job/step/memory.max", "2000000000\n");
+    write_text("memory/job/step/memory.current", "2100000000\n");
+    assert_true(memory("0::/job/step\n") == 1); /* none, but a limit */
+    assert_true(memory("0::/job\n") == 3e9);
+    assert_true(memory("0::/\n") == 0);
+}
+
 static void physical(void **state) {
     (void)state;
     assert_true(machine_cores() > 0);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(quotas), cmocka_unit_test(physical)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(quotas), cmocka_unit_test(limits_of_memory),
+                                       cmocka_unit_test(physical)};
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
