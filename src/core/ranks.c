@@ -67,7 +67,20 @@ void ranks_leave(void) {
     }
 }
 
-static int processors_here(void) { return (int)sysconf(_SC_NPROCESSORS_ONLN); }
+/* Of this host, or, in a job of Slurm's, of what it gives here. */
+static int processors_here(void) {
+    const int all = (int)sysconf(_SC_NPROCESSORS_ONLN), ours = env_positive("SLURM_CPUS_ON_NODE");
+    return ours && ours < all ? ours : all;
+}
+
+/* Which can be meant: runs of directories of their own. */
+static void warn_of_srun(void) {
+    const int n = env_positive("SLURM_STEP_NUM_TASKS");
+    if (n > 1 && ranks_started() < 1)
+        log_warn("srun has started %d of these processes, each of which works by itself: of one "
+                 "run 'mpirun' makes ranks, with a build of 'make MPI=1'",
+                 n);
+}
 
 static int ranks_beside(int rank) {
     int n = 0;
@@ -217,6 +230,7 @@ static void check_binding(int ours) {
 /* Without mpirun MPI is not even initialised, which takes its time. */
 bool ranks_open(int processors, Err *err) {
     int threads;
+    warn_of_srun();
     if (ranks_started() < 1) return is_who_it_was_to_be(err);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads) != MPI_SUCCESS)
         return err_set(err, EX_UNAVAILABLE, "MPI cannot be initialised");
@@ -275,6 +289,7 @@ void ranks_receive(int from, void *data, size_t bytes) { move(take, data, bytes,
 #else
 
 bool ranks_open(int processors, Err *err) {
+    warn_of_srun();
     if (ranks_started() < 2) return is_who_it_was_to_be(err);
     return err_set(err, EX_USAGE,
                    "mpirun has started %d processes of a build without MPI, each of which would be "
