@@ -50,7 +50,7 @@ static const Program program = {
     "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
     "DIR, of the same base config. Under mpirun each of n processes makes every n-th run, and "
     "tells of those that failed, and of a stop, with status 0, since mpirun ends all at the first "
-    "other one.\n",
+    "other one; Open MPI's binds each to a core or so: mpirun --bind-to none, with --threads N.\n",
     options,
     "Exit status: 0 all runs are done; 1 some failed; 75 stopped by a signal, and saved; others as "
     "cast_train's, where nothing could be begun. 'cast_train --help' lists the keys. 'cast_report "

@@ -15,12 +15,24 @@
 
 enum { SLURM_ARRAY_MOST = 1000 /* MaxArraySize is 1001 unless a cluster sets it */ };
 
-/* "1-4,6": the runs that can be made. */
-static void print_array(FILE *f, const Plan *p) {
+/* cast_sweep leaves a run that is done alone; cast_train on several nodes would test it again. */
+static bool has_task(const Plan *p, const SlurmJob *job, int run) {
+    const PlanState state = p->runs[run].state;
+    return state != PLAN_WRONG && !(job->nodes > 1 && state == PLAN_DONE);
+}
+
+static int tasks_of(const Plan *p, const SlurmJob *job) {
+    int n = 0;
+    for (int i = 0; i < p->grid.runs; i++) n += has_task(p, job, i);
+    return n;
+}
+
+/* "1-4,6". */
+static void print_array(FILE *f, const Plan *p, const SlurmJob *job) {
     for (int i = 0, n = 0, last; i < p->grid.runs; i = last + 1) {
         last = i;
-        if (p->runs[i].state == PLAN_WRONG) continue;
-        while (last + 1 < p->grid.runs && p->runs[last + 1].state != PLAN_WRONG) last++;
+        if (!has_task(p, job, i)) continue;
+        while (last + 1 < p->grid.runs && has_task(p, job, last + 1)) last++;
         fprintf(f, last > i ? "%s%d-%d" : "%s%d", n++ ? "," : "", i + 1, last + 1);
     }
 }
@@ -37,22 +49,29 @@ static void print_output(FILE *f, const char *here, const char *dir) {
                 *dir == '/' ? "" : "/", dir);
 }
 
+/* A script that Slurm signals gets TERM of scancel as well: it is warned by another signal. */
 static void print_directives(FILE *f, const Plan *p, const SlurmJob *job, const char *here) {
-    fputs(
-        "#!/bin/bash\n"
-        "# Written by cast_sweep " CAST_VERSION ": an array job for Slurm, a task a run. To submit "
-        "it: sbatch FILE\n"
-        "# A task that reaches its time limit or has to make room saves, and is queued again; one "
-        "whose run is done\n"
-        "# ends at once. What your cluster asks for besides (--time, --mem, --partition) goes "
-        "here, or to sbatch.\n"
-        "#SBATCH --job-name=cast_sweep\n"
-        "#SBATCH --array=",
-        f);
-    print_array(f, p);
-    fprintf(f, "\n#SBATCH --cpus-per-task=%d\n", lanes_open(job->threads));
+    fputs("#!/bin/bash\n"
+          "# Written by cast_sweep " CAST_VERSION
+          ": an array job for Slurm, a task a run. To submit it: sbatch FILE\n"
+          "# A task that reaches its time limit saves, and is queued again",
+          f);
+    fputs(job->nodes > 1 ? "; runs that were done have none.\n"
+                         : ", and so does one that has to make room;\n"
+                           "# one whose run is done ends at once.\n",
+          f);
+    fputs("# What your cluster asks for besides (--time, --mem, --partition) goes here, or to "
+          "sbatch.\n"
+          "#SBATCH --job-name=cast_sweep\n"
+          "#SBATCH --array=",
+          f);
+    print_array(f, p, job);
+    fprintf(f,
+            "\n#SBATCH --cpus-per-task=%d\n"
+            "#SBATCH --hint=nomultithread\n",
+            lanes_open(job->threads));
     if (job->nodes > 1) fprintf(f, "#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=1\n", job->nodes);
-    fprintf(f, "#SBATCH --signal=%sTERM@120\n", job->nodes > 1 ? "B:" : "");
+    fprintf(f, "#SBATCH --signal=%s@120\n", job->nodes > 1 ? "B:USR1" : "TERM");
     fputs("#SBATCH --requeue\n"
           "#SBATCH --open-mode=append\n",
           f);
@@ -88,11 +107,11 @@ static void print_step(FILE *f, const PlanRequest *r, int threads, const char *p
 }
 
 /* What is each run's own, by the number of its task. */
-static void print_runs(FILE *f, const Plan *p) {
+static void print_runs(FILE *f, const Plan *p, const SlurmJob *job) {
     char dir[FILE_PATH_MAX], **overrides = mem_alloc((size_t)p->grid.nkeys + 1, sizeof *overrides);
     fputs("case ${SLURM_ARRAY_TASK_ID:?is set by sbatch} in\n", f);
     for (int i = 0; i < p->grid.runs; i++) {
-        if (p->runs[i].state == PLAN_WRONG) continue;
+        if (!has_task(p, job, i)) continue;
         fprintf(f, "%d) run=(", i + 1);
         grid_overrides(&p->grid, i, overrides);
         for (int k = 0; k < p->grid.nkeys; k++) add_word(f, k ? " " : "", overrides[k]);
@@ -107,13 +126,15 @@ static void print_runs(FILE *f, const Plan *p) {
 /* cast_train on several nodes, which finds the run as cast_sweep would make it. Slurm signals this
  * script alone, which hands it on. */
 static void print_ranks(FILE *f, const Plan *p, const SlurmJob *job, const char *program) {
-    print_runs(f, p);
+    print_runs(f, p, job);
     fputs("# A rank a node, of a build with MPI=1, with time to save. Of MPICH: mpirun -ppn 1 "
           "-bind-to none.\n"
           "mpirun=(mpirun --map-by ppr:1:node --bind-to none --mca odls_base_sigkill_timeout 30)\n"
           "export SRUN_CPUS_PER_TASK=\"${SLURM_CPUS_PER_TASK:-1}\"\n"
+          "# USR1: the time is almost up. TERM: scancel, after which nothing is queued again.\n"
           "stopped='' job=''\n"
-          "trap 'stopped=1; [ -z \"$job\" ] || kill -TERM \"$job\"' TERM\n"
+          "trap 'stopped=time; [ -z \"$job\" ] || kill -TERM \"$job\"' USR1\n"
+          "trap 'stopped=cancelled; [ -z \"$job\" ] || kill -TERM \"$job\"' TERM\n"
           "\"${mpirun[@]}\" -n",
           f);
     fprintf(f, " %d", job->nodes);
@@ -127,7 +148,8 @@ static void print_ranks(FILE *f, const Plan *p, const SlurmJob *job, const char 
           "wait $job; status=$?\n"
           "while kill -0 $job 2>/dev/null; do wait $job; status=$?; done\n"
           "# Stopped and saved: to be gone on with.\n"
-          "if { [ $status -eq 75 ] || [ -n \"$stopped\" ]; }",
+          "if [ $status -ne 0 ] && [ \"$stopped\" != cancelled ] &&\n"
+          "    { [ $status -eq 75 ] || [ -n \"$stopped\" ]; }",
           f);
 }
 
@@ -161,6 +183,10 @@ bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const Sl
                  Err *err) {
     char here[FILE_PATH_MAX], program[FILE_PATH_MAX];
     AtomicFile a;
+    if (tasks_of(p, job) == 0) {
+        log_info("slurm    no script: all runs are done");
+        return true;
+    }
     if (!find_program(program, job->nodes > 1) || !getcwd(here, sizeof here))
         return err_set(err, EX_OSERR, "the program's own place is not known: %s", err_words(errno));
     if (!atomic_open(&a, path, KIND_SCRIPT, err)) return false;
@@ -171,6 +197,10 @@ bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const Sl
     if (p->grid.runs > SLURM_ARRAY_MOST)
         log_warn("%d runs: many clusters take arrays up to %d only", p->grid.runs,
                  SLURM_ARRAY_MOST);
+    if (!job->threads)
+        log_info("slurm    %d CPUs a task, as many as there are cores here: --threads N asks for "
+                 "others",
+                 lanes_open(0));
     char *submit = option_command(2, (char *[]){(char *)"sbatch", (char *)path});
     log_info("slurm    to submit it: %s", submit);
     mem_free(submit);

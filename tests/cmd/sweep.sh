@@ -185,7 +185,7 @@ check "queued again" grep -qx '#SBATCH --requeue' "$tmp/job.sh"
 check "without running anything" test ! -e "$odd/${runs[0]}"
 expect 0 'sbatch' "or into the sweep's own directory" "${sweep[@]}" --out "$tmp/inside" --slurm "$tmp/inside/job.sh"
 check "which it makes" test -s "$tmp/inside/job.sh"
-expect 0 'sbatch' "another, of runs of which some cannot be" \
+expect 0 'slurm    [0-9]* CPUs a task, as many as there are cores here: --threads N' "another, of runs of which some cannot be" \
     "$bin/cast_sweep" "$tmp/tiny.json" model.heads=2,3,4,8 --out "$tmp/some" --slurm "$tmp/some.sh"
 check "leaves these out" grep -qx '#SBATCH --array=1,3-4' "$tmp/some.sh"
 
@@ -227,17 +227,31 @@ expect 64 'nodes is of --slurm' "nodes without a script" "${sweep[@]}" --out "$t
 expect 0 'sbatch' "a script of two nodes a run" "${sweep[@]}" --out "$tmp/the nodes" --slurm "$tmp/nodes.sh" --nodes 2
 check "asks for them" grep -qx '#SBATCH --nodes=2' "$tmp/nodes.sh"
 if command -v shellcheck >/dev/null; then check "is what shellcheck takes" shellcheck "$tmp/nodes.sh"; fi
-PATH=$tmp/slurm:$PATH SLURM_ARRAY_JOB_ID=77 SLURM_ARRAY_TASK_ID=2 "$tmp/nodes.sh" >"$tmp/log" 2>&1 &
-job=$!
-until [ -s "$tmp/the nodes/${runs[1]}/metrics.jsonl" ] || ! kill -0 $job 2>/dev/null; do sleep 0.01; done
-kill -TERM $job
-wait $job
+check "by another signal than that of scancel" grep -qx '#SBATCH --signal=B:USR1@120' "$tmp/nodes.sh"
+stopped_by() { # stopped_by SIGNAL TASK: once its run is there; its output is $tmp/log
+    local job
+    PATH=$tmp/slurm:$PATH SLURM_ARRAY_JOB_ID=77 SLURM_ARRAY_TASK_ID=$2 "$tmp/nodes.sh" >"$tmp/log" 2>&1 &
+    job=$!
+    until [ -s "$tmp/the nodes/${runs[$2 - 1]}/metrics.jsonl" ] || ! kill -0 $job 2>/dev/null; do sleep 0.01; done
+    kill "-$1" $job
+    wait $job
+}
+stopped_by TERM 1
+[ $? -eq 75 ] && ! grep -q 'requeue' "$tmp/log"
+result $? "a run that is cancelled saves, and is not queued again" "$tmp/log"
+stopped_by USR1 2
 [ $? -eq 75 ] && grep -q '^mpirun --map-by ppr:1:node --bind-to none .* -n 2 ' "$tmp/log" && grep -qx 'requeue 77_2' "$tmp/log"
-result $? "a signal stops the run, which is queued again" "$tmp/log"
+result $? "one whose time is up is queued again" "$tmp/log"
 for task in 4 2 1 3; do
     PATH=$tmp/slurm:$PATH SLURM_ARRAY_TASK_ID=$task expect 0 'mpirun' "task $task of several nodes" "$tmp/nodes.sh"
 done
 check "these make the same weights and metrics" same_as_whole "$tmp/the nodes"
+expect 0 'no script: all runs are done' "runs that are done" "${sweep[@]}" --out "$tmp/the nodes" --slurm "$tmp/none.sh" --nodes 2
+check "have none" test ! -e "$tmp/none.sh"
+rm -r "$tmp/the nodes/${runs[1]}"
+expect 0 'sbatch' "one that is not" "${sweep[@]}" --out "$tmp/the nodes" --slurm "$tmp/one.sh" --nodes 2
+check "is the only task" grep -qx '#SBATCH --array=2' "$tmp/one.sh"
+check "no other is one" bash -c "SLURM_ARRAY_TASK_ID=1 '$tmp/one.sh'; [ \$? -eq 64 ]"
 
 for ((i = 1; i <= 4; i++)); do
     "${sweep[@]}" train.steps=20 --out "$tmp/only" --only $i >"$tmp/log$i" 2>&1 &
