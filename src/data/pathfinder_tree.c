@@ -14,26 +14,35 @@
 enum {
     NUMBER_MAX = 1000000000,
     TEXT_MAX = 64,
-    FIELDS = 4,
-    METADATA_MAX = 64 << 20,  /* bytes of a file */
-    METADATA_ALL = 256 << 20, /* of an archive's files */
+    FIELDS = 4,               /* that a row must have */
+    PADDLES = 5,              /* the field that has the length of contours */
+    READ = PADDLES + 1,       /* fields that are read; "" where there are fewer */
+    METADATA_MAX = 512 << 20, /* bytes of a file: in NumPy's table a row has some 1,400 */
     ROOTS_MAX = 64
 };
 
 /* LRA's whole release has some 19 GB in 2.5 million files. */
 static const TarLimits archive_limits = {.bytes = 40000000000ull, .entries = 10000000};
 
-/* A file of metadata, before it is parsed. */
+typedef struct Samples {
+    TreeSample *at;
+    int n;
+    size_t cap;
+    int paddles; /* of all contours; 0: of several lengths, or not told */
+} Samples;
+
+/* A file of metadata; of an archive with what it says, or what is wrong with it (NULL: nothing),
+ * which matters only where its root is read. */
 typedef struct Page {
     int batch, root;
-    unsigned char *bytes; /* NULL: it is in a directory */
-    size_t size;
+    Samples samples;
+    Err *wrong;
 } Page;
 
 typedef struct Pages {
+    const char *place;
     Page *page;
     int n;
-    size_t bytes;
     char *root[ROOTS_MAX]; /* folders of an archive that hold some: "" or ending with '/' */
     int nroots;
 } Pages;
@@ -41,9 +50,7 @@ typedef struct Pages {
 struct Tree {
     char place[FILE_PATH_MAX]; /* the directory, or the archive */
     int side;
-    TreeSample *samples;
-    int n;
-    size_t cap;
+    Samples all;
     TreeSample **by_name;  /* sorted */
     unsigned char *pixels; /* of an archive's images; NULL for a directory */
     char *state;           /* of an archive's images: MISSING, ... */
@@ -62,9 +69,16 @@ static int number_in(const char *name, const char *before, const char *after) {
     return strcmp(again, name) == 0 ? (int)v : -1;
 }
 
+static void add_to(Samples *to, TreeSample s, int paddles) {
+    to->paddles = to->n == 0 || to->paddles == paddles ? paddles : 0;
+    to->at = mem_reserve(to->at, (size_t)to->n + 1, &to->cap, sizeof *to->at);
+    to->at[to->n++] = s;
+}
+
 /* `where` in the file: its line, or its row, which numpy counts from 0. */
-static bool add_sample(Tree *t, const char *name, const char *where, char fields[FIELDS][TEXT_MAX],
-                       Err *err) {
+static bool add_sample(Samples *to, const char *name, const char *where,
+                       char fields[READ][TEXT_MAX], Err *err) {
+    const int paddles = number_in(fields[PADDLES], "", "");
     TreeSample s = {number_in(fields[0], "imgs/", ""), number_in(fields[1], "sample_", ".png"), 0};
     if (s.batch < 0 || s.number < 0)
         return err_set(err, EX_DATAERR,
@@ -74,46 +88,50 @@ static bool add_sample(Tree *t, const char *name, const char *where, char fields
         return err_set(err, EX_DATAERR, "%s: %s: label '%s', expected 0 or 1", name, where,
                        fields[3]);
     s.label = fields[3][0] - '0';
-    t->samples = mem_reserve(t->samples, (size_t)t->n + 1, &t->cap, sizeof *t->samples);
-    t->samples[t->n++] = s;
+    add_to(to, s, paddles > 0 ? paddles : 0);
     return true;
 }
 
-static bool read_table(Tree *t, const char *name, const unsigned char *bytes, size_t size,
+static bool read_table(Samples *to, const char *name, const unsigned char *bytes, size_t size,
                        Err *err) {
     Npy a;
-    char fields[FIELDS][TEXT_MAX], where[32];
+    char fields[READ][TEXT_MAX], where[32];
     if (!npy_open(&a, bytes, size, name, err)) return false;
     if (a.columns < FIELDS)
         return err_set(err, EX_DATAERR, "%s: %d columns, expected at least %d", name, a.columns,
                        FIELDS);
     for (int row = 0; row < a.rows; row++) {
-        for (int c = 0; c < FIELDS; c++)
-            if (!npy_text(&a, row, c, fields[c], TEXT_MAX))
+        for (int c = 0; c < READ; c++) {
+            if (c < a.columns && npy_text(&a, row, c, fields[c], TEXT_MAX)) continue;
+            if (c < FIELDS)
                 return err_set(err, EX_DATAERR, "%s: row %d: column %d is no short text", name, row,
                                c);
+            fields[c][0] = '\0';
+        }
         snprintf(where, sizeof where, "row %d", row);
-        if (!add_sample(t, name, where, fields, err)) return false;
+        if (!add_sample(to, name, where, fields, err)) return false;
     }
     return true;
 }
 
-/* The first fields of a line between single blanks; false where there are fewer, or longer ones. */
-static bool split_line(const unsigned char *line, size_t size, char fields[FIELDS][TEXT_MAX]) {
+/* The first fields of a line between single blanks; false where there are too few, or longer ones.
+ */
+static bool split_line(const unsigned char *line, size_t size, char fields[READ][TEXT_MAX]) {
     size_t at = 0;
-    for (int i = 0; i < FIELDS; i++, at++) {
+    for (int i = 0; i < READ; i++, at++) {
         size_t n = 0;
         while (at < size && line[at] != ' ' && n < TEXT_MAX - 1) fields[i][n++] = (char)line[at++];
         fields[i][n] = '\0';
-        if (n == 0 || strlen(fields[i]) != n || (at < size && line[at] != ' ')) return false;
-        if (at >= size && i < FIELDS - 1) return false;
+        if (n > 0 && strlen(fields[i]) == n && (at >= size || line[at] == ' ')) continue;
+        if (i < FIELDS) return false;
+        fields[i][0] = '\0';
     }
     return true;
 }
 
-static bool read_lines(Tree *t, const char *name, const unsigned char *bytes, size_t size,
+static bool read_lines(Samples *to, const char *name, const unsigned char *bytes, size_t size,
                        Err *err) {
-    char fields[FIELDS][TEXT_MAX], where[32];
+    char fields[READ][TEXT_MAX], where[32];
     Lines l = {.map = {.data = bytes, .size = size}, .path = name};
     bool ok;
     while ((ok = lines_next(&l, err)) && l.text.at) {
@@ -121,16 +139,16 @@ static bool read_lines(Tree *t, const char *name, const unsigned char *bytes, si
             return err_set(err, EX_DATAERR, "%s: line %d: expected folder, file, index and label",
                            name, l.line);
         snprintf(where, sizeof where, "line %d", l.line);
-        if (!add_sample(t, name, where, fields, err)) return false;
+        if (!add_sample(to, name, where, fields, err)) return false;
     }
     return ok;
 }
 
-static bool read_metadata(Tree *t, const char *name, const unsigned char *bytes, size_t size,
+static bool read_metadata(Samples *to, const char *name, const unsigned char *bytes, size_t size,
                           Err *err) {
     if (!file_fits(name, size, METADATA_MAX, err)) return false;
-    return npy_is(bytes, size) ? read_table(t, name, bytes, size, err)
-                               : read_lines(t, name, bytes, size, err);
+    return npy_is(bytes, size) ? read_table(to, name, bytes, size, err)
+                               : read_lines(to, name, bytes, size, err);
 }
 
 static int compare_pages(const void *a, const void *b) {
@@ -154,11 +172,11 @@ static int compare_names(const void *a, const void *b) {
 }
 
 static bool sort_names(Tree *t, Err *err) {
-    if (t->n == 0) return err_set(err, EX_DATAERR, "%s: its metadata names no image", t->place);
-    t->by_name = mem_alloc((size_t)t->n, sizeof *t->by_name);
-    for (int i = 0; i < t->n; i++) t->by_name[i] = &t->samples[i];
-    qsort(t->by_name, (size_t)t->n, sizeof *t->by_name, compare_names);
-    for (int i = 1; i < t->n; i++) {
+    if (t->all.n == 0) return err_set(err, EX_DATAERR, "%s: its metadata names no image", t->place);
+    t->by_name = mem_alloc((size_t)t->all.n, sizeof *t->by_name);
+    for (int i = 0; i < t->all.n; i++) t->by_name[i] = &t->all.at[i];
+    qsort(t->by_name, (size_t)t->all.n, sizeof *t->by_name, compare_names);
+    for (int i = 1; i < t->all.n; i++) {
         if (compare_names(&t->by_name[i - 1], &t->by_name[i]) == 0)
             return err_set(err, EX_DATAERR, "%s: metadata names imgs/%d/sample_%d.png twice",
                            t->place, t->by_name[i]->batch, t->by_name[i]->number);
@@ -169,8 +187,8 @@ static bool sort_names(Tree *t, Err *err) {
 /* -1 where metadata does not name it. */
 static int find_sample(const Tree *t, int batch, int number) {
     const TreeSample want = {.batch = batch, .number = number}, *key = &want;
-    TreeSample **at = bsearch(&key, t->by_name, (size_t)t->n, sizeof *at, compare_names);
-    return at ? (int)(*at - t->samples) : -1;
+    TreeSample **at = bsearch(&key, t->by_name, (size_t)t->all.n, sizeof *at, compare_names);
+    return at ? (int)(*at - t->all.at) : -1;
 }
 
 /* ---- a directory ---- */
@@ -196,7 +214,7 @@ static bool list_pages(Pages *p, const char *place, Err *err) {
         if (batch >= 0) add_page(p, (Page){.batch = batch});
     }
     file_list_free(&names);
-    if (p->n == 0) return err_set(err, EX_NOINPUT, "%s: holds no <number>.npy", path);
+    if (p->n == 0) return err_set(err, EX_NOINPUT, "%s: no <number>.npy in it", path);
     sort_pages(p);
     return true;
 }
@@ -209,7 +227,7 @@ static bool read_directory(Tree *t, Err *err) {
         FileMap map;
         snprintf(path, sizeof path, "%s/metadata/%d.npy", t->place, p.page[i].batch);
         ok = file_map(&map, path, err);
-        if (ok) ok = read_metadata(t, path, map.data, map.size, err);
+        if (ok) ok = read_metadata(&t->all, path, map.data, map.size, err);
         file_unmap(&map);
     }
     mem_free(p.page);
@@ -217,7 +235,7 @@ static bool read_directory(Tree *t, Err *err) {
 }
 
 static bool read_image(const Tree *t, int i, unsigned char *pixels, bool *empty, Err *err) {
-    const TreeSample *s = &t->samples[i];
+    const TreeSample *s = &t->all.at[i];
     char path[FILE_PATH_MAX + 64];
     FileMap map;
     snprintf(path, sizeof path, "%s/imgs/%d/sample_%d.png", t->place, s->batch, s->number);
@@ -253,13 +271,16 @@ static bool collect_page(void *pages, Tar *tar, const TarEntry *entry, Err *err)
     const int cut = cut_root(entry->name, "metadata/");
     Page page = {.batch = cut < 0 ? -1 : number_in(entry->name + cut, "metadata/", ".npy")};
     if (page.batch < 0 || (page.root = add_root(p, entry->name, cut)) < 0) return true;
-    page.size = (size_t)entry->size;
-    if (page.size <= METADATA_MAX && page.size > METADATA_ALL - p->bytes)
-        return err_set(err, EX_DATAERR, "%s: with it the metadata have more than %d bytes",
-                       entry->title, METADATA_ALL);
-    page.bytes = tar_bytes(tar, entry, METADATA_MAX, err);
-    if (!page.bytes) return false;
-    p->bytes += page.size;
+    unsigned char *bytes = tar_bytes(tar, entry, METADATA_MAX, err);
+    if (!bytes) return false;
+    char name[FILE_PATH_MAX + 64];
+    Err wrong;
+    snprintf(name, sizeof name, "%s: metadata/%d.npy", p->place, page.batch);
+    if (!read_metadata(&page.samples, name, bytes, (size_t)entry->size, &wrong)) {
+        page.wrong = mem_alloc(1, sizeof wrong);
+        *page.wrong = wrong;
+    }
+    mem_free(bytes);
     add_page(p, page);
     return true;
 }
@@ -283,14 +304,17 @@ static int choose_root(const Tree *t, const Pages *p, Err *err) {
     return -1;
 }
 
-static bool parse_pages(Tree *t, Pages *p, int root, Err *err) {
+static bool join_pages(Tree *t, Pages *p, int root, Err *err) {
     sort_pages(p);
     for (int i = 0; i < p->n; i++) {
         const Page *page = &p->page[i];
-        char name[FILE_PATH_MAX + 64];
-        snprintf(name, sizeof name, "%s: metadata/%d.npy", t->place, page->batch);
-        if (page->root == root && !read_metadata(t, name, page->bytes, page->size, err))
+        if (page->root != root) continue;
+        if (page->wrong) {
+            *err = *page->wrong;
             return false;
+        }
+        for (int k = 0; k < page->samples.n; k++)
+            add_to(&t->all, page->samples.at[k], page->samples.paddles);
     }
     return sort_names(t, err);
 }
@@ -326,24 +350,27 @@ static bool decode_entry(void *tree, Tar *tar, const TarEntry *entry, Err *err) 
 
 static bool read_pages(Tree *t, Pages *p, Err *err) {
     if (!tar_each(t->place, archive_limits, collect_page, p, err)) return false;
-    if (p->n == 0) return err_set(err, EX_NOINPUT, "%s: holds no metadata/<number>.npy", t->place);
+    if (p->n == 0) return err_set(err, EX_NOINPUT, "%s: no metadata/<number>.npy in it", t->place);
     const int root = choose_root(t, p, err);
     if (root < 0) return false;
     t->root = p->root[root];
-    return parse_pages(t, p, root, err);
+    return join_pages(t, p, root, err);
 }
 
 /* Twice from end to end: metadata may stand behind the images it speaks of. */
 static bool read_archive(Tree *t, Err *err) {
-    Pages p = {0};
+    Pages p = {.place = t->place};
     const size_t side = (size_t)t->side;
-    bool ok = read_pages(t, &p, err) && mem_fits((size_t)t->n * side * side, err);
+    bool ok = read_pages(t, &p, err) && mem_fits((size_t)t->all.n * side * side, err);
     if (ok) {
-        t->pixels = mem_alloc((size_t)t->n, side * side);
-        t->state = mem_alloc((size_t)t->n, 1);
+        t->pixels = mem_alloc((size_t)t->all.n, side * side);
+        t->state = mem_alloc((size_t)t->all.n, 1);
         ok = tar_each(t->place, archive_limits, decode_entry, t, err);
     }
-    for (int i = 0; i < p.n; i++) mem_free(p.page[i].bytes);
+    for (int i = 0; i < p.n; i++) {
+        mem_free(p.page[i].samples.at);
+        mem_free(p.page[i].wrong);
+    }
     for (int i = 0; i < p.nroots; i++) mem_free(p.root[i]);
     mem_free(p.page);
     t->root = NULL; /* a name of theirs */
@@ -363,23 +390,25 @@ Tree *tree_open(const char *place, int side, Err *err) {
 
 void tree_close(Tree *t) {
     if (!t) return;
-    mem_free(t->samples);
+    mem_free(t->all.at);
     mem_free(t->by_name);
     mem_free(t->pixels);
     mem_free(t->state);
     mem_free(t);
 }
 
-int tree_count(const Tree *t) { return t->n; }
+int tree_count(const Tree *t) { return t->all.n; }
 
-TreeSample tree_sample(const Tree *t, int i) { return t->samples[i]; }
+int tree_paddles(const Tree *t) { return t->all.paddles; }
+
+TreeSample tree_sample(const Tree *t, int i) { return t->all.at[i]; }
 
 bool tree_pixels(Tree *t, int i, unsigned char *pixels, bool *empty, Err *err) {
     size_t size = (size_t)t->side * (size_t)t->side;
     if (!t->pixels) return read_image(t, i, pixels, empty, err);
     if (t->state[i] == MISSING)
         return err_set(err, EX_NOINPUT, "%s: imgs/%d/sample_%d.png is missing", t->place,
-                       t->samples[i].batch, t->samples[i].number);
+                       t->all.at[i].batch, t->all.at[i].number);
     *empty = t->state[i] == EMPTY;
     memcpy(pixels, t->pixels + (size_t)i * size, size);
     return true;

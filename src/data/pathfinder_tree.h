@@ -1,5 +1,6 @@
 /* Pathfinder's official files: imgs/<batch>/sample_<number>.png, and metadata/<batch>.npy with a
- * row an image, of which the folder (first), the file (second) and the label (fourth) are read.
+ * row an image, of which the folder (first), the file (second), the label (fourth) and, where it is
+ * there, the number of a contour's dashes (sixth) are read.
  * Metadata is text (LRA's release: fields between single blanks) or NumPy's binary table of strings
  * (what Linsley's program writes), whatever the name says.
  *
@@ -29,6 +30,8 @@ bool tree_locate(char *place, const char *from);
 Tree *tree_open(const char *place, int side, Err *err);
 void tree_close(Tree *t);
 int tree_count(const Tree *t);
+/* Dashes of all contours, "paddles" in the official program; 0: not told, or not one number. */
+int tree_paddles(const Tree *t);
 TreeSample tree_sample(const Tree *t, int i);
 
 /* An image's pixels (side,side). *empty: its file has no byte, as one in LRA's release has; then

@@ -45,6 +45,16 @@ static double number_of(const cJSON *data, const char *key) {
     return cJSON_IsNumber(n) ? n->valuedouble : 0;
 }
 
+/* Whether pictures are of another size or other contours than the task's generator makes, as far as
+ * both are told. */
+static bool other_pictures(const Task *t, const char *source) {
+    int side, paddles = 0, ours, of_ours;
+    const char *at = t->generated[0] ? strstr(t->generated[0], "side ") : NULL;
+    if (!at || sscanf(at, "side %d, %d paddles", &ours, &of_ours) != 2) return false;
+    if (sscanf(source, "official files, side %d, %d paddles", &side, &paddles) < 1) return false;
+    return side != ours || (paddles && paddles != of_ours);
+}
+
 /* By what a run's env.json says of them. */
 static unsigned mark_of_data(const Task *t, const Run *run) {
     const cJSON *data = cJSON_GetObjectItemCaseSensitive(run->env, "data");
@@ -55,7 +65,7 @@ static unsigned mark_of_data(const Task *t, const Run *run) {
     const unsigned more = seen > all[SPLIT_TRAIN] + all[SPLIT_VAL] ? MARK_DATA : 0;
     for (int i = 0; i < TASK_GENERATED && t->generated[i]; i++)
         if (begins(source, t->generated[i])) return more | MARK_GENERATED;
-    return begins(source, "generated") ? MARK_DATA : more;
+    return begins(source, "generated") || other_pictures(t, source) ? MARK_DATA : more;
 }
 
 static unsigned mark_of_test(const Task *t, const Result *r) {

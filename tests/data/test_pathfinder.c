@@ -214,15 +214,16 @@ static void test_bad_archives(void **state) {
     tar.size = 0;
     tar_add(&tar, "imgs/0/sample_0.png", '0', "x", 1);
     tar_end(&tar);
-    expect_error(scratch_write("bare.tar", tar.data, tar.size), EX_NOINPUT, "holds no metadata");
+    expect_error(scratch_write("bare.tar", tar.data, tar.size), EX_NOINPUT,
+                 "no metadata/<number>.npy in it");
     tar.size = 0;
     add_tree(&tar, "", "cut", true);
     tar_add(&tar, "imgs/0/sample_0.png", '0', "", 0);
     tar_end(&tar);
     expect_error(scratch_write("twice.tar", tar.data, tar.size), EX_DATAERR, "is there twice");
     tar.size = 0;
-    tar_header(&tar, "metadata/0.npy", '0', 100000000);
-    expect_error(scratch_write("huge.tar", tar.data, tar.size), EX_DATAERR, "100000000 bytes");
+    tar_header(&tar, "metadata/0.npy", '0', 1000000000);
+    expect_error(scratch_write("huge.tar", tar.data, tar.size), EX_DATAERR, "1000000000 bytes");
     expect_error(scratch_write("text.txt", "not an archive at all", 21), EX_DATAERR,
                  "not a tar archive");
     bytes_free(&tar);
@@ -297,7 +298,7 @@ static void test_bad_metadata(void **state) {
     scratch_write("meta/metadata/0.npy", "", 0);
     expect_error(scratch("meta"), EX_DATAERR, "empty");
     unlink(scratch("meta/metadata/0.npy"));
-    expect_error(scratch("meta"), EX_NOINPUT, "holds no <number>.npy");
+    expect_error(scratch("meta"), EX_NOINPUT, "no <number>.npy in it");
     Bytes b = make_metadata(0, TABLE);
     for (size_t n = 6; n < b.size; n += 41) {
         scratch_write("meta/metadata/0.npy", b.data, n);
@@ -340,28 +341,54 @@ static void test_bad_tables(void **state) {
     refuse_table(1, 4, letter, "0.npy: row 0: column 1 is no short text");
 }
 
-/* Metadata that are far too large, without the room: a file's, and those of an archive together. */
+/* Metadata that are far too large, without the room. */
 static void test_large_metadata(void **state) {
-    enum { PAGE = 64 << 20, PAGES = 5 };
     (void)state;
     write_tree("large", TEXT);
-    assert_int_equal(truncate(scratch("large/metadata/0.npy"), PAGE + 1), 0);
-    expect_error(scratch("large"), EX_DATAERR, "0.npy: 67108865 bytes, expected at most 67108864");
-    const char *path = scratch("large.tar");
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    for (int i = 0; i < PAGES; i++) {
-        Bytes head = {0};
-        char name[32];
-        snprintf(name, sizeof name, "metadata/%d.npy", i);
-        tar_header(&head, name, '0', PAGE);
-        assert_int_equal(fseek(f, (long)i * (PAGE + 512), SEEK_SET), 0);
-        assert_int_equal(fwrite(head.data, 512, 1, f), 1);
-        bytes_free(&head);
-    }
-    assert_int_equal(fclose(f), 0);
-    expect_error(path, EX_DATAERR,
-                 "metadata/4.npy: with it the metadata have more than 268435456 bytes");
+    assert_int_equal(truncate(scratch("large/metadata/0.npy"), (512 << 20) + 1), 0);
+    expect_error(scratch("large"), EX_DATAERR,
+                 "0.npy: 536870913 bytes, expected at most 536870912");
+}
+
+/* What is wrong in a folder that is not read does not matter. */
+static void test_other_roots(void **state) {
+    Bytes tar = {0};
+    Err err = {0};
+    (void)state;
+    write_tree("right", TEXT);
+    add_tree(&tar, "lra/pathfinder32/curv_contour_length_14/", "right", true);
+    tar_add(&tar, "lra/pathfinder32/curv_contour_length_9/metadata/0.npy", '0', "wrong\n", 6);
+    tar_end(&tar);
+    if (!import(scratch_write("roots.tar", tar.data, tar.size), scratch("out_roots"), 1, &err))
+        fail_msg("%s", err.text);
+    expect_import(scratch("out_roots"), -1);
+    bytes_free(&tar);
+}
+
+/* `paddles`: of the first half of the images, and of the others. */
+static void expect_source(const char *first, const char *second, const char *want) {
+    char text[IMAGES * 64] = "";
+    Err err = {0};
+    Dataset d;
+    for (int i = 0; i < IMAGES; i++)
+        snprintf(text + strlen(text), 64, "imgs/0 sample_%d.png %d %d 1.8%s\n", i, i,
+                 label_of(0, i), i < IMAGES / 2 ? first : second);
+    scratch_write("lengths/metadata/0.npy", text, strlen(text));
+    if (!import(scratch("lengths"), scratch("out_lengths"), 1, &err)) fail_msg("%s", err.text);
+    import_open(&d, scratch("out_lengths"), SPLIT_TRAIN);
+    const char *source = st_meta(&d.file, "source");
+    if (!source || !strstr(source, want)) fail_msg("%s, expected %s", source, want);
+    dataset_close(&d);
+}
+
+static void test_lengths_of_contours(void **state) {
+    (void)state;
+    write_tree("lengths", TEXT);
+    unlink(scratch("lengths/metadata/1.npy"));
+    expect_source(" 14 5", " 14 5", "side 32, 14 paddles; split");
+    expect_source(" 9", " 9", "side 32, 9 paddles; split");
+    expect_source(" 9", " 14", "side 32; split");
+    expect_source("", "", "side 32; split");
 }
 
 static void test_bad_images(void **state) {
@@ -437,6 +464,7 @@ int main(void) {
         cmocka_unit_test(test_bad_images),   cmocka_unit_test(test_prepare_from_cast_data),
         cmocka_unit_test(test_real_text),    cmocka_unit_test(test_real_table),
         cmocka_unit_test(test_bad_tables),   cmocka_unit_test(test_large_metadata),
+        cmocka_unit_test(test_other_roots),  cmocka_unit_test(test_lengths_of_contours),
     };
     lanes_open(1);
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);

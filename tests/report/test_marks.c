@@ -64,6 +64,19 @@ static void test_data(void **state) {
     assert_int_equal(marks_of_data("pathx", lra, 160000, 20000), MARK_DATA);
     assert_int_equal(marks_of_data("pathfinder", easy, 160000, 20000), MARK_DATA);
     assert_int_equal(marks_of_data("pathfinder", "official files", 160000, 20000), 0);
+    assert_int_equal(marks_of_data("pathfinder", "official files, side 32; split", 160000, 20000),
+                     0);
+    assert_int_equal(
+        marks_of_data("pathfinder", "official files, side 32, 14 paddles; split", 160000, 20000),
+        0);
+    assert_int_equal(
+        marks_of_data("pathfinder", "official files, side 32, 9 paddles; split", 160000, 20000),
+        MARK_DATA);
+    assert_int_equal(
+        marks_of_data("pathfinder", "official files, side 64, 14 paddles; split", 160000, 20000),
+        MARK_DATA);
+    assert_int_equal(
+        marks_of_data("pathx", "official files, side 128, 14 paddles; split", 160000, 20000), 0);
     assert_int_equal(marks_of_data("listops", "the Long Range Arena's", 96000, 2000), 0);
     assert_int_equal(marks_of_data("listops", "the Long Range Arena's", 96001, 2000), MARK_DATA);
     assert_int_equal(marks_of_data("listops", "the Long Range Arena's", 9600, 1999), MARK_DATA);
