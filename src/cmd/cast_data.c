@@ -132,13 +132,6 @@ static const Task *want_task(const char *name, Err *err) {
     return NULL;
 }
 
-static void report_official(const Task *t, const int count[SPLITS]) {
-    const int *n = t->official;
-    if (n[SPLIT_TRAIN] && memcmp(n, count, SPLITS * sizeof *n) != 0)
-        log_warn("the official files have %d, %d and %d: these are others, or not all",
-                 n[SPLIT_TRAIN], n[SPLIT_VAL], n[SPLIT_TEST]);
-}
-
 /* A split of the directory, or the file. */
 static bool open_dataset(Dataset *d, const char *place, int split, Err *err) {
     char path[FILE_PATH_MAX];
@@ -147,7 +140,7 @@ static bool open_dataset(Dataset *d, const char *place, int split, Err *err) {
            dataset_open(d, dir ? path : place, err);
 }
 
-static bool report_splits(const Task *t, const char *dir, bool imported, Err *err) {
+static bool report_splits(const char *dir, Err *err) {
     int count[SPLITS];
     for (int s = 0; s < SPLITS; s++) {
         Dataset d;
@@ -157,7 +150,6 @@ static bool report_splits(const Task *t, const char *dir, bool imported, Err *er
     }
     log_info("%s: %d train, %d val, %d test examples", dir, count[SPLIT_TRAIN], count[SPLIT_VAL],
              count[SPLIT_TEST]);
-    if (imported) report_official(t, count);
     return true;
 }
 
@@ -170,7 +162,7 @@ static bool run_make(Options *o, Err *err) {
         return err_set(err, EX_USAGE, "%s: --out DIR is missing" TRY_HELP, o->words[0]);
     o->request.from = o->words[2];
     return (import ? task_import : task_generate)(t, &o->request, err) &&
-           report_splits(t, o->request.out, import, err);
+           report_splits(o->request.out, err);
 }
 
 /* Calls visit for the file, or for each split of the directory. */

@@ -84,9 +84,29 @@ static bool check_place(const Task *task, const char *dir, Err *err) {
     return dataset_may_write(dir, task->name, err) && file_may_make_dirs(dir, err);
 }
 
+static void warn_of_others(const Task *t, const char *dir) {
+    char path[FILE_PATH_MAX];
+    int count[SPLITS] = {0};
+    for (int s = 0; s < SPLITS; s++) {
+        Dataset d;
+        Err ignored;
+        if (!dataset_path(path, dir, s, &ignored) || !dataset_open(&d, path, &ignored)) return;
+        count[s] = d.examples;
+        dataset_close(&d);
+    }
+    const int *n = t->official;
+    if (n[SPLIT_TRAIN] && memcmp(n, count, sizeof count) != 0)
+        log_warn("%s: %d, %d and %d examples, where the official files have %d, %d and %d: these "
+                 "are others, or not all",
+                 dir, count[SPLIT_TRAIN], count[SPLIT_VAL], count[SPLIT_TEST], n[SPLIT_TRAIN],
+                 n[SPLIT_VAL], n[SPLIT_TEST]);
+}
+
 bool task_import(const Task *task, const TaskRequest *r, Err *err) {
-    return check_request(task, r, true, err) && check_place(task, r->out, err) &&
-           task->import(task, r, err);
+    const bool ok = check_request(task, r, true, err) && check_place(task, r->out, err) &&
+                    task->import(task, r, err);
+    if (ok) warn_of_others(task, r->out);
+    return ok;
 }
 
 bool task_generate(const Task *task, const TaskRequest *r, Err *err) {
