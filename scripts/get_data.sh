@@ -85,6 +85,7 @@ check() {
         echo "$archive: no checksum is published; the import checks what it reads"
     elif right "$archive"; then
         echo "$archive: MD5 $md5, as expected"
+        raw=$archive # not what else may lie beside it
     else
         fail 65 "$archive: its MD5 is not $md5: it is damaged, or another version. Delete it and run this again"
     fi

@@ -67,6 +67,22 @@ rm "$tmp/raw/retrieval/tsv_data/new_aan_pairs.test.tsv"
 expect 66 'new_aan_pairs.test.tsv' "a folder that lacks a file" "${get[@]}" retrieval "$tmp/retrieval"
 check "nothing was fetched for it" test "$(wc -l <"$tmp/log")" = "$lines"
 
+mkdir -p "$tmp/raw/pathfinder/imgs" "$tmp/raw/pathfinder/metadata"
+: >"$tmp/raw/pathfinder/metadata/combined.npy"
+expect 66 'metadata: no <number>.npy in it' "a folder whose metadata have other names" "${get[@]}" pathfinder "$tmp/none"
+check "nothing is fetched for that, either" test "$(wc -l <"$tmp/log")" = "$lines"
+rm -r "$tmp/raw/pathfinder"
+
+# Of an archive that is whole, what lies beside it does not matter. Its MD5 is that of a stand-in.
+mkdir -p "$tmp/md5" "$tmp/acl/aclImdb"/{train,test}/{neg,pos}
+for i in 0 1 2; do for place in "$tmp/acl/aclImdb"/*/*; do echo "review $i" >"$place/${i}_1.txt"; done; done
+tar -czf "$tmp/raw/text/aclImdb_v1.tar.gz" -C "$tmp/acl" aclImdb
+printf '#!/bin/sh\necho "7c2ac02c03563afcf9b574c7e56c153a  -"\n' >"$tmp/md5/md5sum"
+chmod +x "$tmp/md5/md5sum"
+printf 'review' >"$tmp/raw/text/aclImdb/train/pos/0_1.txt"
+PATH=$tmp/md5:$PATH expect 0 'text: 6 train' "an archive beside a folder of fewer" "${get[@]}" text "$tmp/text"
+rm "$tmp/raw/text/aclImdb_v1.tar.gz"
+
 # Names are meant from where the script is called.
 script=$PWD/scripts/get_data.sh
 mkdir "$tmp/elsewhere"
@@ -88,3 +104,4 @@ cat >tiny.json <<'END'
 END
 CAST_DATA='my data' expect 0 'prepared: importing text from my data/text, once' "which cast_train finds too" \
     "$bin/cast_train" tiny.json --threads 1 --out run
+check "and finds too few" grep -q 'prepared: 2, 2 and 2 examples, where the official files have .*: these are others, or not all' "$tmp/out"
