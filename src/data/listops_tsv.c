@@ -54,8 +54,9 @@ static bool read_row(const Lines *l, DatasetWriter *w, int *ids, Err *err) {
     Span c[2];
     int columns = lines_columns(l, c, 2);
     if (columns != 2)
-        return err_set(err, EX_DATAERR, "%s: line %d: %d columns, expected 2: %s", l->path, l->line,
-                       columns, header);
+        return err_set(err, EX_DATAERR,
+                       "%s: line %d: %d columns, expected 2: an expression and its value", l->path,
+                       l->line, columns);
     if (c[1].size != 1 || c[1].at[0] < '0' || c[1].at[0] > '9')
         return lines_refuse(l, "expected a target from 0 to 9, got", c[1], err);
     int target = c[1].at[0] - '0', n = listops_read(l, c[0], ids, err);
@@ -74,8 +75,9 @@ static bool read_split(DatasetWriter *w, const char *path, int *ids, Err *err) {
     if (!lines_open(&l, path, err)) return false;
     bool ok = lines_next(&l, err);
     if (ok && !span_is(l.text, header))
-        ok = err_set(err, EX_DATAERR, "%s: line 1: expected the header \"%s\" between TABs", path,
-                     header);
+        ok = err_set(
+            err, EX_DATAERR,
+            "%s: line 1: expected the header: \"Source\" and \"Target\" with a TAB between", path);
     while (ok && (ok = lines_next(&l, err)) && l.text.at) ok = read_row(&l, w, ids, err);
     if (ok && l.line == 1) ok = err_set(err, EX_DATAERR, "%s: no row behind the header", path);
     lines_close(&l);

@@ -100,8 +100,10 @@ static void test_bad_files(void **state) {
         const char *text, *what;
     } bad[] = {
         {"", "basic_test.tsv: the file is empty"},
-        {"7\t7\r\n", "basic_test.tsv: line 1: expected the header \"Source?Target\""},
+        {"7\t7\r\n",
+         "basic_test.tsv: line 1: expected the header: \"Source\" and \"Target\" with a TAB"},
         {"Source,Target\r\n7,7\r\n", "line 1: expected the header"},
+        {"\xef\xbb\xbf" HEAD "7\t7\r\n", "begins with a byte order mark"},
         {HEAD, "no row behind the header"},
         {HEAD "7\t7\r\n[MIN 3 4 ]\t4\r\n",
          "basic_test.tsv: line 3: its target is 4, but the expression's value is 3"},
