@@ -9,6 +9,7 @@
 #include "core/ranks.h"
 #include "io/json.h"
 #include "model/engine.h"
+#include "model/finite.h"
 #include "optim/average.h"
 #include "train/loader.h"
 #include "train/usage.h"
@@ -96,13 +97,16 @@ static bool open_bench(Bench *b, const Config *c, bool data, Err *err) {
 
 static void update(Bench *b, const Sample *samples, int64_t s) {
     const TrainConf *t = &b->c->train;
+    const double rate = 1e-5;
     const Outcome out = {.loss = b->loss};
     memset(b->grads, 0, b->m->params.total * sizeof *b->grads);
     engine_begin_update(&b->engine);
     engine_step(&b->engine, samples, t->batch, 1.0 / t->batch, rng_key((uint64_t)s), b->grads, &out,
                 NULL);
-    double norm = adamw_grad_norm(&b->adamw, b->grads);
-    adamw_update(&b->adamw, &t->adamw, b->w, b->grads, 1e-5, clip_factor(norm, t->clip), s);
+    const double norm = adamw_grad_norm(&b->adamw, b->grads), clip = clip_factor(norm, t->clip);
+    if (!finite_statistics(&b->engine)) /* as training looks before it updates */
+        adamw_overflow(&b->adamw, &t->adamw, b->w, b->grads, rate, clip, s);
+    adamw_update(&b->adamw, &t->adamw, b->w, b->grads, rate, clip, s);
     engine_commit(&b->engine, b->w);
     if (b->ema) average_update(&b->m->params, b->ema, b->w, t->ema);
     engine_weights(&b->engine, b->w);
