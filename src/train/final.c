@@ -10,7 +10,7 @@ static bool read_best(Keeper *k, int64_t *update, Err *err) {
     StFile f;
     if (k->best_waits) return true;
     if (!st_open(&f, k->dir->best, err)) return false;
-    const bool ok = st_check_crc(&f, err) && state_update(&f, update, err) &&
+    const bool ok = state_check(&f, err) && state_update(&f, update, err) &&
                     state_read_weights(&k->best, &f, err);
     st_close(&f);
     return ok;

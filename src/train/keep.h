@@ -17,8 +17,8 @@ typedef struct Keeper {
     bool saved;   /* it is in last.safetensors */
     bool gone;    /* the run's directory: nothing can be saved any more */
     double next;  /* when it is to be saved, by clock_seconds */
-    State best;   /* a copy of its own: that could not be written yet. Else of no meaning */
-    bool best_waits;
+    State best;   /* a copy of its own: the best that could not be written yet, or that is tested */
+    bool best_waits; /* to be written */
 } Keeper;
 
 /* Memory of the best, touched only when it is needed. */

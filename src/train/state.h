@@ -58,7 +58,8 @@ bool state_save(const State *s, const cJSON *config, const char *path, Err *err)
 /* Whether a file is a whole checkpoint of this version (EX_DATAERR). Reads every byte. */
 bool state_check(const StFile *f, Err *err);
 
-/* Into the same: of another checkpoint of the run, the weights to evaluate with (EX_DATAERR). */
+/* Reads the weights to evaluate with from another checkpoint of the run, into state_weights(s)
+ * (EX_DATAERR). */
 bool state_read_weights(const State *s, const StFile *f, Err *err);
 
 /* The update that a checkpoint is of (EX_DATAERR). */

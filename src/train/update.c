@@ -90,13 +90,17 @@ static void tell_bad_parameters(const Update *u) {
 
 static void tell_examples(const Update *u) {
     char list[1024] = "";
-    for (int micro = 0; micro < u->conf->accumulate; micro++) {
+    bool full = false;
+    for (int micro = 0; micro < u->conf->accumulate && !full; micro++) {
         loader_train(u->loader, u->number, micro);
         const Batch *b = &u->loader->batch;
-        for (int i = 0; i < b->n && strlen(list) < sizeof list - 32; i++)
-            format_add(list, sizeof list, " %d", b->examples[i]);
+        for (int i = 0; i < b->n && !full; i++) {
+            full = strlen(list) >= sizeof list - 32;
+            if (!full) format_add(list, sizeof list, " %d", b->examples[i]);
+        }
     }
-    log_warn("training examples of update %lld:%s", (long long)u->number, list);
+    log_warn("training examples of update %lld:%s%s", (long long)u->number, list,
+             full ? " and others" : "");
 }
 
 void update_tell_bad(const Update *u) {
