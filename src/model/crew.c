@@ -33,10 +33,6 @@ void crew_leave(void) {
     ints = NULL, results = NULL;
 }
 
-static size_t tokens_of(const Model *m, int length) {
-    return (size_t)(length < m->conf.max_length ? length : m->conf.max_length);
-}
-
 static char command[sizeof((CrewModel *)NULL)->command];
 
 /* --threads, which may be shortened and have its value behind it. */
@@ -114,7 +110,7 @@ void crew_batch(const Model *m, const Deal *d, Call call, const Sample *samples)
         const Sample *s = &samples[i];
         at = put(at, (const int[HEAD]){s->label, s->number, s->length[0], s->length[1]}, HEAD);
         for (int j = 0; j < m->task.per_example; j++) {
-            const size_t n = tokens_of(m, s->length[j]);
+            const size_t n = (size_t)model_reads(m, s->length[j]);
             at = put(at, s->ids[j], n);
             if (m->task.masked > 0) at = put(at, s->targets[j], n);
         }
@@ -191,8 +187,8 @@ void crew_take_batch(const Model *m, Deal *d, const Call *call, Sample *samples)
         Sample s = {.label = at[0], .number = at[1], .length = {at[2], at[3]}};
         at += HEAD;
         for (int j = 0; j < m->task.per_example; j++) {
-            s.ids[j] = at, at += tokens_of(m, s.length[j]);
-            if (m->task.masked > 0) s.targets[j] = at, at += tokens_of(m, s.length[j]);
+            s.ids[j] = at, at += model_reads(m, s.length[j]);
+            if (m->task.masked > 0) s.targets[j] = at, at += model_reads(m, s.length[j]);
         }
         samples[i] = s;
     }

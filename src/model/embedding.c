@@ -65,11 +65,11 @@ static void projected_tile(const Segment *s, int r0, int n, const TileScratch *t
     if (D != d) linear_forward(out, d, x, D, p->wt + m->proj.w, p->w + m->proj.b, NULL, n, D, d);
 }
 
-void embedding_forward(const Segment *s, bool forward) {
+void embedding_make(const Segment *s) {
     const Model *m = s->p->m;
     const bool kept = doc_keeps_embedding(m);
     const int last = !kept && m->conf.pre_norm ? 1 : 0;
-    if (s->segment > last || (kept && !forward)) return;
+    if (s->segment > last || (kept && s->dw)) return;
     if (!kept) s->doc->stream[0] = s->t->embedding;
     tiles_share(s, s->p->fold->on ? folded_tile : projected_tile, NULL);
 }

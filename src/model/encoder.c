@@ -115,7 +115,7 @@ static void run_mechanism(const Model *m, void pass(const void *, const AttnCall
     if (c->meter) c->meter->seconds += clock_seconds() - start;
 }
 
-/* The input of attention: in memory of the stream, or made in t->x. */
+/* The input of attention: in memory of the stream, or made in s->t->x. */
 static const real *attention_input(const Segment *s) {
     return s->segment == 0 ? s->doc->stream[0] : s->t->x;
 }
@@ -143,11 +143,6 @@ static const real *make_input(const Segment *s) {
  * pre-norm that is not in the stream x: x + (v - u) + attention(v), v what the mechanism reads; in
  * post-norm, where x is u, v + attention(v). */
 static bool keeps_convolution(const Segment *s) { return s->p->m->conf.conv_residual; }
-
-static void take_away(real *restrict from, const real *restrict x, int n) {
-#pragma omp simd
-    for (int i = 0; i < n; i++) from[i] -= x[i];
-}
 
 static void keep_tile(const Segment *s, int r0, int n, const TileScratch *t) {
     const int d = s->p->m->conf.d;
@@ -180,8 +175,8 @@ static void convolve_backward_tile(const Segment *s, int r0, int n, const TileSc
     const ModelConf *m = &s->p->m->conf;
     conv_backward_input(s->t->convolved, s->t->dx, taps_of(s), m->conv, r0, n, s->doc->N, m->d);
     if (keeps_convolution(s) && m->pre_norm)
-        take_away(tile_rows(s->t->convolved, r0, m->d), tile_rows(s->doc->grad, r0, m->d),
-                  n * m->d);
+        vec_add_scaled(tile_rows(s->t->convolved, r0, m->d), tile_rows(s->doc->grad, r0, m->d), -1,
+                       n * m->d);
 }
 
 /* From t->dx, of what the mechanism read, to t->dx of the input of attention. */
@@ -288,7 +283,7 @@ static void feed_forward_tile(const Segment *s, int r0, int n, const TileScratch
 }
 
 /* Leaves the gradient of f in t->wide[1], gelu(f) in t->wide[0], that of the sublayer's output
- * where dropout changed it in t->narrow[0], and that of its input in t->dx. */
+ * where dropout changed it in t->narrow[0], and that of its input in s->t->dx. */
 static void feed_forward_backward_tile(const Segment *s, int r0, int n, const TileScratch *t) {
     const Pass *p = s->p;
     const BlockAt *at = &p->m->blocks[s->layer];
@@ -352,7 +347,7 @@ static Segment segment_on(const Pass *p, Doc *doc, EncoderScratch *t, int segmen
 
 void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment) {
     const Segment s = segment_on(p, doc, t, segment, NULL);
-    embedding_forward(&s, true);
+    embedding_make(&s);
     switch (segment_part(p->m, segment)) {
     case PART_ATTENTION: attention_forward(&s); break;
     case PART_FEED_FORWARD: tiles_share(&s, feed_forward_tile, NULL); break;
@@ -363,7 +358,7 @@ void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment) {
 
 void segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, real *dw) {
     const Segment s = segment_on(p, doc, t, segment, dw);
-    embedding_forward(&s, false);
+    embedding_make(&s);
     if (p->m->conf.norm == NORM_BATCH && segment < p->m->nsegments - 1)
         norm_finish(p, segment, doc->grad, segment_output(p->m, doc, segment), doc->N);
     switch (segment_part(p->m, segment)) {

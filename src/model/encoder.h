@@ -21,9 +21,8 @@ SegmentPart segment_part(const Model *m, int segment);
 void segment_forward(const Pass *p, Doc *doc, EncoderScratch *t, int segment);
 
 /* Adds the gradients of the segment's parameters to dw. The last segment starts from doc->dz, in
- * masked training from doc->grad. With
- * batch norm, the norm's gradient is finished when the segment before it runs, from the sums over
- * the batch. */
+ * masked training from doc->grad. With batch norm, the norm's gradient is finished when the segment
+ * before it runs, from the sums over the batch. */
 void segment_backward(const Pass *p, Doc *doc, EncoderScratch *t, int segment, real *dw);
 
 /* A block's attention, to be called on a document: without the document, memory and a trace; with

@@ -299,13 +299,16 @@ double model_dropout(const Model *m, DropoutPlace place) {
  * memory. */
 bool model_keeps_products(const Model *m) { return m->conf.norm != NORM_BATCH || m->conf.d >= 64; }
 
+int model_reads(const Model *m, int length) {
+    return length < m->conf.max_length ? length : m->conf.max_length;
+}
+
 int model_tokens(const Model *m, int length) {
-    int n = length < m->conf.max_length ? length : m->conf.max_length;
-    return n + (m->conf.pooling == POOL_CLS);
+    return model_reads(m, length) + (m->conf.pooling == POOL_CLS);
 }
 
 int model_masked(const Model *m, int length) {
-    const int n = length < m->conf.max_length ? length : m->conf.max_length;
+    const int n = model_reads(m, length);
     const int masked = (int)(m->task.masked * n + 0.5);
     return masked > 0 ? masked : 1;
 }

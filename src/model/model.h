@@ -106,7 +106,9 @@ double model_head_flops(const Model *m);
 /* Of a document of `length` tokens, those that masked training masks: at least one. */
 int model_masked(const Model *m, int length);
 
-/* Tokens of a document as the encoder sees it: cut to max_length, the cls token counted. */
+/* Tokens of a document that are read: it is cut to max_length. */
+int model_reads(const Model *m, int length);
+/* As the encoder sees it: these, and the cls token. */
 int model_tokens(const Model *m, int length);
 
 #endif

@@ -98,8 +98,8 @@ void attend_pack_backward(AttendPack *p, const real *go);
 void attend_no_gradients(const AttendPack *p);
 /* Turns dq and dk back; with `keys` also k itself. */
 void attend_turn_back(const AttendPack *p, bool keys);
-/* Adds dq / sqrt(e), dk and dv to the rows that they came from (row stride ld;
- * NULL: not wanted). */
+/* Adds dq / sqrt(e), dk and dv to the rows that they came from (row stride ld; NULL: not wanted).
+ */
 void attend_unpack(const AttendPack *p, real *dq, real *dk, real *dv);
 
 /* A job may have any run of queries that begins at a multiple of this. Another run gives the same
