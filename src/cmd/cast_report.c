@@ -86,9 +86,12 @@ static const Option options[] = {
      "a plot instead of the table, as .svg, .png or .pdf, drawn by gnuplot (Debian: gnuplot-nox)",
      .take = take_plot},
     {"what", OPTION_WORD, AT(what), "W",
-     "of what: loss, accuracy (training as lines, validation as points), clusters (test accuracy "
-     "over their number); of BENCH length (speed and memory), growth (their exponents) or cores "
-     "(efficiency, of --scaling); of ROWS points (what attentions come to at what cost) [loss]",
+     "of what: loss, accuracy (training as lines, smoothed over 2 % of their length on either "
+     "side, "
+     "validation as points), clusters (test accuracy over their number); of BENCH length (speed "
+     "and "
+     "memory), growth (their exponents) or cores (efficiency, of --scaling); of ROWS points (what "
+     "attentions come to at what cost) [loss]",
      .words = whats},
     {"x", OPTION_WORD, AT(axis), "AXIS", "loss and accuracy over steps, time or tokens [steps]",
      .words = axes},

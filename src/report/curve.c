@@ -67,11 +67,13 @@ static void smooth(Track *t) {
     mem_free(sums);
 }
 
-/* On the straight lines between; NaN outside. `from`: where the search begins; it may move on. */
-static double read_at(const Track *t, double x, int *from) {
+/* On the straight lines between; outside, by more than `slack`, NaN. `from`: where the search
+ * begins; it may move on. */
+static double read_at(const Track *t, double x, double slack, int *from) {
     while (*from + 1 < t->n && t->x[*from + 1] < x) ++*from;
     const int i = *from;
-    if (t->n == 0 || x < t->x[0] || x > t->x[t->n - 1]) return NAN;
+    if (t->n == 0 || x < t->x[0] - slack || x > t->x[t->n - 1] + slack) return NAN;
+    x = fmax(t->x[0], fmin(x, t->x[t->n - 1]));
     if (i + 1 >= t->n || t->x[i + 1] <= t->x[i]) return t->y[i];
     const double a = (x - t->x[i]) / (t->x[i + 1] - t->x[i]);
     return (1 - a) * t->y[i] + a * t->y[i + 1];
@@ -121,8 +123,10 @@ void curve_train(Curve *c, const Group *g, int key, CurveAxis axis, CurveBand ba
         smooth(&t[i]);
     }
     const int n = places(x, t, g->n);
+    /* Seeds of equal length end at places that differ a little, by time or by rounded tokens. */
+    const double slack = n > 1 && g->n > 1 ? 0.005 * (x[n - 1] - x[0]) : 0;
     for (int k = 0; k < n; k++) {
-        for (int i = 0; i < g->n; i++) y[i] = read_at(&t[i], x[k], &from[i]);
+        for (int i = 0; i < g->n; i++) y[i] = read_at(&t[i], x[k], slack, &from[i]);
         add_point(c, x[k], y, g->n, band);
     }
     for (int i = 0; i < g->n; i++) track_free(&t[i]);
@@ -140,7 +144,7 @@ static double place_of_step(const Track *t, int64_t step, CurveAxis axis) {
     if (s < t->step[0]) return t->x[0] * s / t->step[0];
     if (s > t->step[t->n - 1]) return t->x[t->n - 1];
     const Track places = {.x = t->step, .y = t->x, .n = t->n};
-    return read_at(&places, s, &from);
+    return read_at(&places, s, 0, &from);
 }
 
 typedef struct Validated {

@@ -26,8 +26,9 @@ enum { CURVE_POINTS = 400 }; /* the most that a line of training has */
  *
  * Of training: each run is smoothed by a running mean over 2 % of its lines on either side (at its
  * end over those that there are, at its beginning over as few before as behind), then read at up to
- * CURVE_POINTS places, with straight lines between; a place counts the runs that reach it. Of
- * validation: a point a step at which any run was validated, as it is. */
+ * CURVE_POINTS places, with straight lines between; a place counts the runs that reach it, or all
+ * but half a per cent of the way. Of validation: a point a step at which any run was validated, as
+ * it is. */
 void curve_train(Curve *c, const Group *g, int key, CurveAxis axis, CurveBand band);
 void curve_validation(Curve *c, const Group *g, int key, CurveAxis axis, CurveBand band);
 

@@ -12,11 +12,13 @@ static void print_point(FILE *f, CurvePoint p) {
     fprintf(f, "%.10g %.10g %.10g %.10g\n", p.x, p.y, p.low, p.high);
 }
 
-/* Bands end where values do. */
+/* Bands end where values do. A mean of fewer runs than before is no continuation: an empty line
+ * makes gnuplot begin anew. */
 static void data_block(FILE *f, const char *name, int i, const Curve *c, double scale) {
     fprintf(f, "$%s%d << END\n", name, i);
     for (int k = 0; k < c->n; k++) {
         const CurvePoint p = c->point[k];
+        if (k && p.n != c->point[k - 1].n) fputc('\n', f);
         print_point(f, (CurvePoint){scale * p.x, p.y, fmax(p.low, 0), p.high, p.n});
     }
     fputs("END\n", f);
@@ -82,21 +84,38 @@ static char *legend_of(const Groups *g, const Group *group) {
     return text;
 }
 
-/* Of tics up to `end`: 1200, 20k, 1.2M. Without the decimal 1000 and 1200 thousands would both be
- * 1M. */
-static const char *count_format(double end) {
-    if (end < 1e5) return "%.0f";
-    while (end >= 1000) end /= 1000;
-    return end < 10 ? "%.1s%c" : "%.0s%c";
+/* 9000, 20k, 1.5M. */
+static void print_count(FILE *f, double n) {
+    static const char units[] = "\0kMGT";
+    int unit = 0;
+    while (n >= (unit ? 1e3 : 1e4) && unit < 4) n /= 1e3, unit++;
+    fprintf(f, "%.6g%.1s", n, units + unit);
 }
 
-static void plot_axes(FILE *f, int key, CurveAxis axis, double end, bool minutes) {
+/* From 0 on: by 1, 2 or 5 times a power of ten, as many as have room for their labels, gnuplot's
+ * own being too many for a narrow plot. */
+static void plot_tics(FILE *f, double end, int width) {
+    enum { MARGINS = 110, LABEL = 60, MOST = 10 };
+    const double room = fmax(1, fmin(MOST, (width - MARGINS) / LABEL));
+    double power = pow(10, floor(log10(end / room))), step = power;
+    for (int i = 0; i < 3 && end / step > room; i++) step = power * (i == 0 ? 2 : i == 1 ? 5 : 10);
+    fputs("set xtics (", f);
+    for (int i = 0; i * step <= end * (1 + 1e-9); i++) {
+        fputs(i ? ", '" : "'", f);
+        print_count(f, i * step);
+        fprintf(f, "' %.10g", i * step);
+    }
+    fputs(")\n", f);
+}
+
+static void plot_axes(const Plot *p, int key, CurveAxis axis, double end, bool minutes) {
+    FILE *f = p->f;
     static const char *const names[] = {"update", "hours of training", "tokens"};
     fprintf(f, "set xlabel '%s'\nset ylabel '%s'\n", minutes ? "minutes of training" : names[axis],
             key == RUN_LOSS   ? "loss"
             : key == RUN_BITS ? "bits a token"
                               : "accuracy, %");
-    if (axis != CURVE_TIME) fprintf(f, "set format x '%s'\n", count_format(end));
+    if (end > 0) plot_tics(f, minutes ? 60 * end : end, p->width);
     fprintf(f, "set yrange [0<*:*%s]\n", key == RUN_ACCURACY ? "<100" : "");
     fputs("set xrange [0:*]\nset autoscale xfixmax\n", f);
     fputs("set offsets 0, graph 0.01, graph 0.02, graph 0.02\n", f);
@@ -152,7 +171,7 @@ bool curve_plot(Plot *p, PlotSize size, const Groups *g, int key, CurveAxis axis
     if (n > 0) {
         const bool minutes = axis == CURVE_TIME && end < 2;
         plot_open(p, size, &legend);
-        plot_axes(p->f, key, axis, end, minutes);
+        plot_axes(p, key, axis, end, minutes);
         plot_lines(p->f, l, g, minutes ? 60 : 1);
     }
     free_lines(l, g->n);

@@ -35,8 +35,8 @@ void legend_print(FILE *f, const Legend *l, const LegendFit *fit) {
     if (fit->columns == 0) {
         fputs("unset key\n", f);
         if (l->names > 0)
-            log_warn("%d lines: the plot has no room for their legend; fewer%s would have one",
-                     l->names, l->names > MOST ? "" : ", or a larger plot,");
+            log_warn("the plot has no room for its legend: fewer lines%s would have one",
+                     l->names > MOST ? "" : ", shorter names or a larger plot");
         return;
     }
     fprintf(f, "set key above left Left reverse samplen 3.5 maxcols %d\n", fit->columns);

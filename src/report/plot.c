@@ -118,28 +118,35 @@ static Terminal terminal_of(const char *path) {
     return text_ends(path, ".png") ? PNG_FILE : text_ends(path, ".pdf") ? PDF_FILE : SVG_FILE;
 }
 
-/* Sizes are pixels, of a PDF centimetres; of fonts points, of SVG pixels. */
+/* Sizes are pixels, of a PDF centimetres; of fonts points, of SVG pixels. What gnuplot lays out by
+ * the size of letters it scales with them but in SVG, where they have another size instead; and
+ * those of a PDF are 4/3 as large as it is told. */
 static void print_terminal(FILE *f, const Plot *p, Terminal terminal) {
     static const struct {
-        const char *how, *letters;
-    } terminals[] = {{"svg background '#ffffff'", "14"},
-                     {"svg", "14"},
-                     {"pngcairo background '#ffffff'", "11"},
-                     {"pdfcairo", "10.5"}};
-    const char *letters = terminals[terminal].letters;
+        const char *how;
+        double letters, scale;
+    } terminals[] = {{"svg background '#ffffff'", 14, 1},
+                     {"svg", 14, 1},
+                     {"pngcairo background '#ffffff'", 11, 1},
+                     {"pdfcairo", 10.5, 0.75}};
+    const bool svg = terminal == SVG_FILE || terminal == SVG_INLINE;
     const double dots =
         terminal == PNG_FILE && p->print ? 300 / inch : 1 / screen; /* a millimetre */
     const PlotSize size = {p->drawn.width * dots, p->drawn.height * dots};
     const double scale =
         terminal == PDF_FILE ? p->drawn.width / (p->width * screen) : size.width / p->width;
-    fprintf(f, "set encoding utf8\nset terminal %s font 'sans-serif,%s' ", terminals[terminal].how,
-            letters);
+    const double letters = terminals[terminal].letters * (svg ? scale : 1),
+                 fonts = terminals[terminal].scale * (svg ? 1 : scale);
+    fprintf(f, "set encoding utf8\nset terminal %s font 'sans-serif,%.4g' ",
+            terminals[terminal].how, letters);
     if (terminal == PDF_FILE)
         fprintf(f, "size %.4gcm,%.4gcm", p->drawn.width / 10, p->drawn.height / 10);
     else
         fprintf(f, "size %.0f,%.0f", size.width, size.height);
-    if (fabs(scale - 1) > 1e-9) fprintf(f, " fontscale %.4g linewidth %.4g", scale, scale);
-    fprintf(f, " noenhanced\nletters = %s\n", letters);
+    if (fabs(fonts - 1) > 1e-9) fprintf(f, " fontscale %.4g", fonts);
+    if (fabs(scale - 1) > 1e-9) fprintf(f, " linewidth %.4g", scale);
+    if (fabs(scale - 1) > 1e-9 && !svg) fprintf(f, " pointscale %.4g", scale);
+    fprintf(f, " noenhanced\nletters = %.4g\n", letters);
 }
 
 /* ---- the program ---- */

@@ -233,7 +233,8 @@ static void print_log_tics(FILE *f, char axis, double least, double most) {
     if (n < 3) n = log_tics(tic, ROOM, all, least, most);
     if (n < 2) tic[0] = least, tic[1] = most, n = 2;
     fprintf(f, "set %ctics (", axis);
-    for (int i = 0; i < n; i++) fprintf(f, "%s'%.3g' %.10g", i ? ", " : "", tic[i], tic[i]);
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%s'%.*g' %.10g", i ? ", " : "", tic[i] < 1000 ? 3 : 6, tic[i], tic[i]);
     for (int i = 0; i < minors; i++) fprintf(f, ", '' %.10g 1", minor[i]);
     fputs(")\n", f);
 }
@@ -266,9 +267,13 @@ static void print_panel(FILE *f, const Points *s, int x, int y) {
     for (int i = 0; i < s->n; i++) {
         const int line = s->point[i].line;
         if (!starts_line(s, i) || !is_drawn(s, i, x, y)) continue;
-        fprintf(f, "%s$line%d using %d:%d", drawn++ ? ", \\\n     " : "", line, x + 1, y + 1);
-        if (bars) fprintf(f, ":%d", POINT_ACCURACY_ERROR + 1);
-        fprintf(f, " with %s ps 0.8", bars ? "yerrorlines" : "linespoints");
+        fputs(drawn++ ? ", \\\n     " : "", f);
+        if (bars) /* not with the line's dashes */
+            fprintf(f,
+                    "$line%d using %d:%d:%d with yerrorbars ps 0 dt 1 lw 1 lc rgb '%s' notitle, "
+                    "\\\n     ",
+                    line, x + 1, y + 1, POINT_ACCURACY_ERROR + 1, plot_colour(line));
+        fprintf(f, "$line%d using %d:%d with linespoints ps 0.8", line, x + 1, y + 1);
         plot_line_end(f, line, s->point[i].mechanism);
     }
     fputc('\n', f);
