@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/file.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -132,7 +133,7 @@ static void waits_for_a_file(void **state) {
         _exit(waited && access(path, F_OK) != 0 ? 0 : 1);
     }
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    usleep(200000);
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     assert_int_equal(read(ends[0], &said, 1), -1);
     assert_int_equal(unlink(path), 0); /* as the one before releases it */
     close(theirs);
