@@ -144,10 +144,12 @@ sound_tensors() { # sound_tensors FILE
     [ "$stated" = "$(tail -c +$((header + 1)) "$1" | gzip -c | tail -c 8 | od -An -tx4 -N4 | tr -d ' ')" ]
 }
 
-# Names a file that is not whole: none of the start or of the end, and not sound by itself.
+# Names a file that is not whole: none of the start or of the end, and not sound by itself. Locks of a process that was
+# killed may stay until the next one comes; in the end .lock is gone, or `hashes` has it.
 half_written() { # half_written NAME
     local file
-    (cd "$tmp/$1" && find . -type f ! -name lock ! -name '*tfevents*' ! -name '*.checked' ! -name '*.tmp.*' -print0 |
+    (cd "$tmp/$1" && find . -type f ! -name lock ! -name .lock ! -name '*tfevents*' ! -name '*.checked' \
+        ! -name '*.tmp.*' -print0 |
         xargs -0 -r sha256sum) |
         grep -vxFf "$tmp/$1.known" | while read -r _ file; do
         case $file in
