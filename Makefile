@@ -241,8 +241,8 @@ install: all $(PAGES) $(OUT)/config.schema.json ## programs, configs, manual, co
 	install -m 644 data/README.md $(DOCS)/data
 	install -m 644 results/*.md results/*.svg results/*.png $(DOCS)/results
 	install -m 644 results/weights/* $(DOCS)/results/weights
-	@# Links to scripts and metrics, which stay in the sources, become their words; some go over two lines.
-	find $(DOCS) -name '*.md' -exec sed -z -E -i 's#\[([^][]*)\]\((\.\./)*(scripts|metrics)/[^)]*\)#\1#g' {} +
+	@# Links to scripts, metrics and runs under way, which stay in the sources, become their words; some go over two lines.
+	find $(DOCS) -name '*.md' -exec sed -z -E -i 's#\[([^][]*)\]\((\.\./)*(scripts|metrics|begun)/[^)]*\)#\1#g' {} +
 	install -m 644 $(PAGES) $(MAN)
 	install -m 644 $(OUT)/config.schema.json $(SHARE)/cast
 	install -m 644 scripts/completion.zsh $(ZSH)/_cast
