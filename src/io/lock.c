@@ -155,12 +155,12 @@ static void wait_for_file(DirLock *l, const char *dir) {
         l->file = open_in(l->dir, PASSING, O_RDWR | O_CREAT);
         if (l->file < 0) return; /* nothing can be made here, either */
         const bool locked = wait_for(l->file, dir);
-        l->passing = has_name(l);
-        if (l->passing && locked) return;
-        if (l->passing) break;
+        l->passing = locked && has_name(l);
+        if (l->passing) return;
         close(l->file);
+        l->file = -1;
+        if (!locked) return; /* there are no locks */
     }
-    l->file = -1, l->passing = false;
 }
 
 void lock_wait(DirLock *l, const char *dir) {
