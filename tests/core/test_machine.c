@@ -15,11 +15,20 @@ static const char *write_text(const char *name, const char *text) {
     return scratch_write(name, text, strlen(text));
 }
 
-static int quota(const char *groups) {
+typedef struct Groups {
     char mount[1024], list[1024];
-    snprintf(mount, sizeof mount, "%s", scratch("mount"));
-    snprintf(list, sizeof list, "%s", write_text("groups", groups));
-    return machine_quota(mount, list);
+} Groups;
+
+static Groups groups_at(const char *mount, const char *groups) {
+    Groups g;
+    snprintf(g.mount, sizeof g.mount, "%s", scratch(mount));
+    snprintf(g.list, sizeof g.list, "%s", write_text("groups", groups));
+    return g;
+}
+
+static int quota(const char *groups) {
+    const Groups g = groups_at("mount", groups);
+    return machine_quota(g.mount, g.list);
 }
 
 /* A job's step, without a namespace of its own, is told of by its parents too. */
@@ -46,10 +55,8 @@ static void quotas(void **state) {
 }
 
 static double memory(const char *groups) {
-    char mount[1024], list[1024];
-    snprintf(mount, sizeof mount, "%s", scratch("memory"));
-    snprintf(list, sizeof list, "%s", write_text("groups", groups));
-    return machine_memory(mount, list);
+    const Groups g = groups_at("memory", groups);
+    return machine_memory(g.mount, g.list);
 }
 
 static void limits_of_memory(void **state) {
