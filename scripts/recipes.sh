@@ -88,6 +88,7 @@ pathfinder still 5500 masked=5500 $residual model.conv=67 model.tok_init=smooth 
 pathfinder begun 5500 $taps
 pathfinder grown 11000 train.init=$dir/pathfinder-begun/last.safetensors $taps data.augment=true model.depth=4
 pathfinder rows 5500 model.conv=255 model.conv_residual=true
+pathfinder small 11000 $residual model.conv=67 model.tok_init=smooth train.lr=1e-3 model.depth=4 train.batch=32
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
 listops conv 1600 model.conv=15 model.conv_residual=true
 listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
