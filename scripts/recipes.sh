@@ -19,10 +19,10 @@ begins_whole() { # begins_whole RUN KEY=VALUE...
     done
 }
 
-# A run of so many updates, in eight parts with a validation each. With masked=N in front of its keys it begins with the
+# A run of so many updates, in eight parts with a validation each, or with those of its train.eval_every. With masked=N in front of its keys it begins with the
 # weights of N updates of masked training, of the same keys.
 recipe() { # recipe RUN TASK UPDATES KEY=VALUE...
-    local run=$dir/$1 task=$2 updates=$3 masked
+    local run=$dir/$1 task=$2 updates=$3 masked every
     shift 3
     if [[ ${1-} == masked=* ]]; then
         masked=${1#masked=}
@@ -33,7 +33,8 @@ recipe() { # recipe RUN TASK UPDATES KEY=VALUE...
         set -- "$@" train.init="$run-masked/last.safetensors"
     fi
     [[ -e $run/last.safetensors ]] || begins_whole "$run" "$@" || { failed=1; return 0; }
-    cast_train "configs/$task.json" "$@" train.steps="$updates" train.eval_every=$(((updates + 7) / 8)) "${test[@]}" --out "$run"
+    [[ " $*" == *" train.eval_every="* ]] && every=() || every=(train.eval_every=$(((updates + 7) / 8)))
+    cast_train "configs/$task.json" "$@" train.steps="$updates" "${every[@]}" "${test[@]}" --out "$run"
 }
 
 # Trained and tested, by this command and the config that it names.
@@ -63,6 +64,7 @@ words="$residual model.conv=31 train.lr=2e-3"
 grey="$residual model.conv=67 model.tok_init=smooth train.lr=2e-3 data.augment=true"
 taps="model.conv=67 model.conv_residual=true"
 thin="$grey model.depth=6 model.d=64"
+far="model.conv=257 model.conv_residual=true model.attention.clusters=64"
 searched() {
     cat <<END
 text base 3200 $modern model.conv=5
@@ -96,6 +98,7 @@ END
 }
 
 # The best of what was tried, for 20 and 6.7 epochs, two seeds. Of "masked" ones half of the updates are masked training.
+# Path-X has a fifth of an epoch, and one validation, of 20,000 images: that takes minutes.
 of_best() {
     cat <<END
 text 1 6000 $words train.seed=1
@@ -106,6 +109,7 @@ image masked-1 9000 masked=9000 $thin train.seed=1
 text masked-2 3000 masked=3000 $words train.seed=2
 image masked-2 9000 masked=9000 $thin train.seed=2
 image 2 18000 $thin train.seed=2
+pathx 1 1000 $far train.batch=32 train.warmup=100 train.eval_every=1000 train.seed=1
 END
 }
 

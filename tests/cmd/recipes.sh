@@ -18,7 +18,10 @@ of_best() {
     echo "text 1 9 train.seed=1"
     echo "listops masked-1 9 masked=6 train.seed=1"
 }
-searched() { echo "listops short 9 train.lr=2e-3"; }
+searched() {
+    echo "listops short 9 train.lr=2e-3"
+    echo "listops seldom 9 train.eval_every=6"
+}
 END
 reproduce=("$root/scripts/reproduce.sh")
 runs=$root/runs/best
@@ -53,6 +56,7 @@ expect 0 'resuming at update 17' "but tests what is not tested" "${reproduce[@]}
 check "and writes it" grep -q '"which": "best"' "$runs/listops-1/metrics.jsonl"
 expect 0 'not tested' "the search validates alone" "${reproduce[@]}" search listops
 check "in its own directory" test "$(validations "$root/runs/best-search/listops-short")" = "2 4 6 8 9 "
+check "as often as a row says" test "$(validations "$root/runs/best-search/listops-seldom")" = "6 9 "
 
 rm -r "$root/runs" "$root/cast_train"
 printf '#!/bin/sh\necho stopped | tee -a tried\nexit 75\n' >"$root/cast_train"
