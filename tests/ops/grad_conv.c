@@ -51,11 +51,13 @@ static real *poisoned(int n) {
     return p;
 }
 
-/* Shorter documents than taps, one token, one column, more rows than are summed at once. */
+/* Shorter documents than taps, one token, one column, more rows and taps than are summed at once.
+ */
 static void convolution(void **state) {
     (void)state;
-    static const int edges[][3] = {{1, 1, 1},   {1, 5, 3},   {2, 9, 1},    {3, 3, 17},
-                                   {520, 3, 5}, {257, 5, 2}, {70, 67, 17}, {300, 65, 16}};
+    static const int edges[][3] = {{1, 1, 1},     {1, 5, 3},   {2, 9, 1},    {3, 3, 17},
+                                   {520, 3, 5},   {257, 5, 2}, {70, 67, 17}, {300, 65, 16},
+                                   {300, 131, 3}, {9, 259, 2}};
     for (int i = 0; i < GRAD_SHAPES; i++) {
         Draws d = draws_open("conv", (uint64_t)i);
         Conv o = {
