@@ -19,19 +19,39 @@ begins_whole() { # begins_whole RUN KEY=VALUE...
     done
 }
 
-# A run of so many updates, in eight parts with a validation each, or with those of its train.eval_every. With masked=N in front of its keys it begins with the
-# weights of N updates of masked training, of the same keys.
-recipe() { # recipe RUN TASK UPDATES KEY=VALUE...
-    local run=$dir/$1 task=$2 updates=$3 masked every
+# First halves, which recipes may begin with. Masked training, of the same keys.
+masked() { # masked RUN TASK UPDATES KEY=VALUE...
+    cast_train "configs/$2.json" "${@:4}" train.objective=masked train.steps="$3" train.label_smoothing=0 \
+        train.eval_every=$((($3 + 3) / 4)) --no-test --out "$1"
+}
+
+# The task on easier examples, which are made the first time.
+easier() { # easier TASK: as options of cast_data generate
+    case $1 in
+    listops) echo --length 51..500 ;;
+    pathfinder) echo --difficulty easy ;;
+    esac
+}
+easy() { # easy RUN TASK UPDATES KEY=VALUE...
+    local data=data/$2-easy
+    # shellcheck disable=SC2046
+    [[ -e $data ]] || heed ./cast_data generate "$2" $(easier "$2") --out "$data" || exit
+    cast_train "configs/$2.json" "${@:4}" data.dir="$data" train.steps="$3" train.eval_every=$((($3 + 3) / 4)) \
+        --no-test --out "$1"
+}
+
+# A run of so many updates, in eight parts with a validation each, or with those of its train.eval_every. With masked=N
+# or easy=N in front of its keys it begins with the weights of such a half of N updates.
+recipe() { # recipe RUN TASK UPDATES [HALF=N] KEY=VALUE...
+    local run=$dir/$1 task=$2 updates=$3 half every
     shift 3
-    if [[ ${1-} == masked=* ]]; then
-        masked=${1#masked=}
-        shift
-        [[ -e $run/last.safetensors ]] ||
-            cast_train "configs/$task.json" "$@" train.objective=masked train.steps="$masked" train.label_smoothing=0 \
-                train.eval_every=$(((masked + 3) / 4)) --no-test --out "$run-masked"
-        set -- "$@" train.init="$run-masked/last.safetensors"
-    fi
+    case ${1-} in
+    masked=* | easy=*)
+        half=${1%%=*}
+        [[ -e $run/last.safetensors ]] || "$half" "$run-$half" "$task" "${1#*=}" "${@:2}"
+        set -- "${@:2}" train.init="$run-$half/last.safetensors"
+        ;;
+    esac
     [[ -e $run/last.safetensors ]] || begins_whole "$run" "$@" || { failed=1; return 0; }
     [[ " $*" == *" train.eval_every="* ]] && every=() || every=(train.eval_every=$(((updates + 7) / 8)))
     cast_train "configs/$task.json" "$@" train.steps="$updates" "${every[@]}" "${test[@]}" --out "$run"
@@ -90,15 +110,17 @@ pathfinder still 5500 masked=5500 $residual model.conv=67 model.tok_init=smooth 
 pathfinder begun 5500 $taps
 pathfinder grown 11000 train.init=$dir/pathfinder-begun/last.safetensors $taps data.augment=true model.depth=4
 pathfinder rows 5500 model.conv=255 model.conv_residual=true
+pathfinder eased 5500 easy=2750 $taps model.depth=4 train.batch=64
 pathfinder small 11000 $residual model.conv=67 model.tok_init=smooth train.lr=1e-3 model.depth=4 train.batch=32
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
 listops conv 1600 model.conv=15 model.conv_residual=true
+listops eased 1600 easy=1600
 listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
 END
 }
 
-# The best of what was tried, for 20 and 6.7 epochs, two seeds. Of "masked" ones half of the updates are masked training.
-# Path-X has a fifth of an epoch, and one validation, of 20,000 images: that takes minutes.
+# The best of what was tried, for 20 and 6.7 epochs, two seeds. Of "masked" ones half of the updates are masked
+# training. Path-X has a fifth of an epoch, and one validation, of 20,000 images: that takes minutes.
 of_best() {
     cat <<END
 text 1 6000 $words train.seed=1

@@ -17,7 +17,9 @@ of_best() {
     echo "listops 1 17 train.seed=1"
     echo "text 1 9 train.seed=1"
     echo "listops masked-1 9 masked=6 train.seed=1"
+    echo "listops easy-1 9 easy=6 train.seed=1"
 }
+easier() { echo --length 10..20 --depth 3 --train 40 --val 10 --test 10; }
 searched() {
     echo "listops short 9 train.lr=2e-3"
     echo "listops seldom 9 train.eval_every=6"
@@ -41,6 +43,10 @@ check "the task after masked training" grep -q '"init": *"runs/best/listops-mask
 check "for its own updates" test "$(validations "$runs/listops-masked-1")" = "2 4 6 8 9 "
 check "which is validated four times, not tested" test "$(validations "$runs/listops-masked-1-masked")" = "2 4 6 "
 check "at all" bash -c "! grep -q '\"test\"' '$runs/listops-masked-1-masked/metrics.jsonl'"
+check "or after easy training" grep -q '"init": *"runs/best/listops-easy-1-easy/last.safetensors"' "$runs/listops-easy-1/config.json"
+check "on data of its own" grep -q '"dir": *"data/listops-easy"' "$runs/listops-easy-1-easy/config.json"
+expect 0 'source .* 10 to 20 tokens' "which are made" "$bin/cast_data" show "$root/data/listops-easy"
+check "and no other" grep -q "\"dir\": *\"$tmp/data\"" "$runs/listops-easy-1/config.json"
 
 file_list best >"$tmp/before"
 expect 0 '^runs/best/listops-1: finished$' "of one task, the same again" "${reproduce[@]}" best listops
@@ -68,7 +74,7 @@ printf '#!/bin/sh\necho "$*" >>tried\nexit 70\n' >"$root/cast_train"
 rm "$root/tried"
 expect 66 'masked-1: left out, runs/best/listops-masked-1-masked is not trained to its end' \
     "masked training that fails" "${reproduce[@]}" best listops
-check "is not begun with" test "$(wc -l <"$root/tried")" = 2
+check "is not begun with" test "$(wc -l <"$root/tried")" = 3
 
 printf '#!/bin/sh\ntrap "touch ended; exit 75" TERM\ntouch begun\nwhile :; do sleep 0.1; done\n' >"$root/cast_train"
 "${reproduce[@]}" best listops &
