@@ -280,7 +280,7 @@ curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: ever
 }
 
 case $#,${1-} in
-    0,) rebuild_all README.md docs/*.md results/*.md ;;
+    0,) rebuild_all README.md docs/*.md results/*.md results/*/README.md ;;
     *,*.md) rebuild_all "$@" ;;
     [23],keep) keep "${@:2}" ;;
     3,losses) losses "$2" "$3" ;;
