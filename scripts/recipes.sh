@@ -84,6 +84,7 @@ words="$residual model.conv=31 train.lr=2e-3"
 grey="$residual model.conv=67 model.tok_init=smooth train.lr=2e-3 data.augment=true"
 taps="model.conv=67 model.conv_residual=true"
 rows="model.conv=255 model.conv_residual=true"
+brackets="$residual model.conv=15 model.heads=4 model.attention.clusters=20"
 thin="$grey model.depth=6 model.d=64"
 far="model.conv=257 model.conv_residual=true model.attention.clusters=64"
 searched() {
@@ -116,7 +117,7 @@ pathfinder eased-rows 8000 easy=5500 $rows model.depth=4 model.d_emb=32 train.ba
 pathfinder small 11000 $residual model.conv=67 model.tok_init=smooth train.lr=1e-3 model.depth=4 train.batch=32
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
 listops conv 1600 model.conv=15 model.conv_residual=true
-listops eased 1600 easy=1600
+listops eased 1600 easy=3200 $brackets train.lr=1e-3 data.augment=true
 listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
 END
 }
