@@ -84,7 +84,7 @@ words="$residual model.conv=31 train.lr=2e-3"
 grey="$residual model.conv=67 model.tok_init=smooth train.lr=2e-3 data.augment=true"
 taps="model.conv=67 model.conv_residual=true"
 rows="model.conv=255 model.conv_residual=true"
-traced="$rows model.depth=4 model.d_emb=32 model.tok_init=smooth train.batch=64"
+alike="$rows model.depth=4 model.d_emb=32 model.tok_init=smooth train.batch=64"
 brackets="$residual model.conv=15 model.heads=4 model.attention.clusters=20"
 thin="$grey model.depth=6 model.d=64"
 far="model.conv=257 model.conv_residual=true model.attention.clusters=64"
@@ -115,9 +115,9 @@ pathfinder grown 11000 train.init=$dir/pathfinder-begun/last.safetensors $taps d
 pathfinder rows 5500 $rows
 pathfinder eased 5500 easy=2750 $taps model.depth=4 train.batch=64
 pathfinder eased-rows 8000 easy=5500 $rows model.depth=4 model.d_emb=32 train.batch=64
-pathfinder eased-smooth 5500 easy=1500 $traced
-pathfinder eased-fast 5500 easy=1500 $traced train.lr=2e-3
-pathfinder eased-augment 5500 train.init=$dir/pathfinder-eased-smooth-easy/last.safetensors $traced data.augment=true
+pathfinder eased-smooth 5500 easy=1500 $alike
+pathfinder eased-fast 5500 easy=1500 $alike train.lr=2e-3
+pathfinder eased-augment 5500 train.init=$dir/pathfinder-eased-smooth-easy/last.safetensors $alike data.augment=true
 pathfinder small 11000 $residual model.conv=67 model.tok_init=smooth train.lr=1e-3 model.depth=4 train.batch=32
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
 listops conv 1600 model.conv=15 model.conv_residual=true
