@@ -12,6 +12,11 @@ const ConfigKey augment_picture_keys[] = {
     {"shift", KEY_INT, AT(shift), "4", 0, 16, NULL, "shifted by up to so many pixels each way"},
     {0},
 };
+const ConfigKey augment_symmetry_keys[] = {
+    {"flip", KEY_BOOL, AT(flip), "true", 0, 0, NULL,
+     "mirrored too, left to right and top to bottom; false: rows and columns swapped, no more"},
+    {0},
+};
 const ConfigKey augment_drop_keys[] = {
     {"drop", KEY_REAL, AT(drop), "0.1", 0, 0.95, NULL, "share of tokens that are masked"},
     {0},
@@ -45,8 +50,7 @@ void augment_picture(const Augment *a, int *ids, int n, int *scratch, RngKey key
 
 void augment_symmetry(const Augment *a, int *ids, int n, int *scratch, RngKey key) {
     const int side = side_of(n), last = side - 1;
-    const unsigned which = rng_below(key, 0, 8);
-    (void)a;
+    const unsigned which = rng_below(key, 0, 8) & (a->flip ? 7 : 4);
     memcpy(scratch, ids, (size_t)n * sizeof *ids);
     for (int y = 0; y < side; y++)
         for (int x = 0; x < side; x++) {

@@ -24,9 +24,11 @@ enum { AUGMENT_SCRATCH = 4 };
 AugmentFn augment_picture;
 extern const ConfigKey augment_picture_keys[];
 
-/* A square picture under one of the eight symmetries of the square, as likely each. One that is no
- * square is left as it is. */
+/* A square picture with its rows and columns swapped or not and, with `flip`, mirrored left to
+ * right or not and top to bottom or not: one of the square's symmetries, as likely each. One that
+ * is no square is left as it is. */
 AugmentFn augment_symmetry;
+extern const ConfigKey augment_symmetry_keys[];
 
 /* Each token is masked (core/token.h) with probability `drop`. */
 AugmentFn augment_drop;

@@ -300,7 +300,7 @@ static const TaskOption options[] = {
     .archive = ARCHIVE, .url = URL, .options = options, .tokens = TOKENS_PIXELS,                   \
     .labels = class_names, .import = import, .generate = generate, .locate = tree_locate,          \
     .holds = "imgs and metadata, nor " PATHFINDER_HARD, .unpacks = true,                           \
-    .augment = augment_symmetry
+    .augment = augment_symmetry, .augment_keys = augment_symmetry_keys
 
 const Task task_pathfinder = {
     .name = "pathfinder",
