@@ -117,7 +117,8 @@ pathfinder eased 5500 easy=2750 $taps model.depth=4 train.batch=64
 pathfinder eased-rows 8000 easy=5500 $rows model.depth=4 model.d_emb=32 train.batch=64
 pathfinder eased-smooth 5500 easy=1500 $alike
 pathfinder eased-fast 5500 easy=1500 $alike train.lr=2e-3
-pathfinder eased-deep 5500 easy=1500 $alike model.depth=6 model.conv=223
+pathfinder eased-wide 5500 easy=1500 $alike model.d=48 model.d_ff=48 model.conv=223 model.d_emb=16
+pathfinder eased-far 5500 easy=1500 $alike model.conv=511 model.d_emb=16
 pathfinder eased-augment 5500 train.init=$dir/pathfinder-eased-smooth-easy/last.safetensors $alike data.augment=true
 pathfinder small 11000 $residual model.conv=67 model.tok_init=smooth train.lr=1e-3 model.depth=4 train.batch=32
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
