@@ -19,41 +19,48 @@ begins_whole() { # begins_whole RUN KEY=VALUE...
     done
 }
 
-# First halves, which recipes may begin with. Masked training, of the same keys.
+# Stages that recipes may begin with. Masked training, of the same keys.
 masked() { # masked RUN TASK UPDATES KEY=VALUE...
     cast_train "configs/$2.json" "${@:4}" train.objective=masked train.steps="$3" train.label_smoothing=0 \
         train.eval_every=$((($3 + 3) / 4)) --no-test --out "$1"
 }
 
 # The task on easier examples, which are made the first time.
-easier() { # easier TASK: as options of cast_data generate
-    case $1 in
-    listops) echo --length 51..500 ;;
-    pathfinder) echo --difficulty easy ;;
+easier() { # easier TASK GRADE: as options of cast_data generate
+    case $1-$2 in
+    listops-easy) echo --length 51..500 ;;
+    listops-intermediate) echo --length 501..1000 ;;
+    pathfinder-*) echo --difficulty "$2" ;;
     esac
 }
-easy() { # easy RUN TASK UPDATES KEY=VALUE...
-    local data=data/$2-easy
+on_easier() { # on_easier GRADE RUN TASK UPDATES KEY=VALUE...
+    local data=data/$3-$1
     # shellcheck disable=SC2046
-    [[ -e $data ]] || heed ./cast_data generate "$2" $(easier "$2") --out "$data" || exit
-    cast_train "configs/$2.json" "${@:4}" data.dir="$data" train.steps="$3" train.eval_every=$((($3 + 3) / 4)) \
-        --no-test --out "$1"
+    [[ -e $data ]] || heed ./cast_data generate "$3" $(easier "$3" "$1") --out "$data" || exit
+    cast_train "configs/$3.json" "${@:5}" data.dir="$data" train.steps="$4" train.eval_every=$((($4 + 3) / 4)) \
+        --no-test --out "$2"
 }
+easy() { on_easier easy "$@"; }
+intermediate() { on_easier intermediate "$@"; }
 
-# A run of so many updates, in eight parts with a validation each, or with those of its train.eval_every. With masked=N
-# or easy=N in front of its keys it begins with the weights of such a half of N updates.
-recipe() { # recipe RUN TASK UPDATES [HALF=N] KEY=VALUE...
-    local run=$dir/$1 task=$2 updates=$3 half every
+# A run of so many updates, in eight parts with a validation each, or with those of its train.eval_every. With masked=N,
+# easy=N or intermediate=N in front of its keys it begins with the weights of such a stage of N updates; of several each
+# begins with those of the one before.
+recipe() { # recipe RUN TASK UPDATES [STAGE=N]... KEY=VALUE...
+    local run=$dir/$1 task=$2 updates=$3 stage stages=() init=() every
     shift 3
-    case ${1-} in
-    masked=* | easy=*)
-        half=${1%%=*}
-        [[ -e $run/last.safetensors ]] || "$half" "$run-$half" "$task" "${1#*=}" "${@:2}"
-        set -- "${@:2}" train.init="$run-$half/last.safetensors"
-        ;;
-    esac
+    while [[ ${1-} =~ ^(masked|easy|intermediate)= ]]; do
+        stages+=("$1")
+        shift
+    done
+    for stage in "${stages[@]}"; do
+        [[ -e $run/last.safetensors ]] || ! begins_whole "$run" "${init[@]}" ||
+            "${stage%=*}" "$run-${stage%=*}" "$task" "${stage#*=}" "$@" "${init[@]}"
+        init=(train.init="$run-${stage%=*}/last.safetensors")
+    done
+    set -- "$@" "${init[@]}"
     [[ -e $run/last.safetensors ]] || begins_whole "$run" "$@" || { failed=1; return 0; }
-    [[ " $*" == *" train.eval_every="* ]] && every=() || every=(train.eval_every=$(((updates + 7) / 8)))
+    [[ " $* " == *" train.eval_every="* ]] && every=() || every=(train.eval_every=$(((updates + 7) / 8)))
     cast_train "configs/$task.json" "$@" train.steps="$updates" "${every[@]}" "${test[@]}" --out "$run"
 }
 
@@ -127,8 +134,8 @@ END
 }
 
 # The best of what was tried, for 20 and 6.7 epochs, two seeds. Of "masked" ones half of the updates are masked
-# training. Pathfinder has 16 epochs, with rows and columns swapped every second time; Path-X a fifth of an epoch, and
-# one validation, of 20,000 images: that takes minutes.
+# training. Pathfinder has 8 epochs, with rows and columns swapped every second time, after snakes of 6 and of 9 dashes;
+# Path-X a fifth of an epoch, and one validation, of 20,000 images: that takes minutes.
 of_best() {
     cat <<END
 text 1 6000 $words train.seed=1
@@ -139,7 +146,7 @@ image masked-1 9000 masked=9000 $thin train.seed=1
 text masked-2 3000 masked=3000 $words train.seed=2
 image masked-2 9000 masked=9000 $thin train.seed=2
 image 2 18000 $thin train.seed=2
-pathfinder 1 40000 easy=1500 $alike data.augment=true data.flip=false train.seed=1
+pathfinder 1 20000 easy=1500 intermediate=3000 $alike data.augment=true data.flip=false train.seed=1
 pathx 1 1000 $far train.batch=32 train.warmup=100 train.eval_every=1000 train.seed=1
 END
 }

@@ -7,9 +7,9 @@
 #   results.sh PAGE.md...    rebuilds these, whose names are meant from the root
 #   results.sh keep DIR [NAME]
 #                            keeps what reports read in results/metrics/NAME [DIR's]: of the runs in DIR, and its rows,
-#                            *.jsonl; RUN-masked and RUN-easy, which a recipe begins RUN with, as metrics/masked/RUN and
-#                            metrics/easy/RUN. Of weights their SHA-256 is kept, which a repeated run has as well, on the
-#                            same processor
+#                            *.jsonl; RUN-masked, RUN-easy and RUN-intermediate, which a recipe begins RUN with, as
+#                            metrics/masked/RUN and so on. Of weights their SHA-256 is kept, which a repeated run has as
+#                            well, on the same processor
 #   results.sh losses DIR N  of each run in DIR: mean training loss of the first N lines, and of the last N
 #   results.sh validations DIR  accuracies in validation of the runs in DIR, side by side
 #   results.sh moved FILE    surrogate tokens over updates, layer by layer, from lines of cast_viz --stats --json
@@ -58,14 +58,14 @@ find_runs() { # DIR FILE: the same; there must be some
     [ ${#runs[@]} -gt 0 ] || { echo "results.sh: $1: no run there has a $2" >&2; exit 66; }
 }
 
-half_of() { # RUN: masked or easy, if it is what a recipe begins another run with; a run may be named so, too
-    local half=${1##*-} mark
-    case $half in
+stage_of() { # RUN: masked, easy or intermediate, if a recipe begins another run with it; a run may be named so, too
+    local stage=${1##*-} mark
+    case $stage in
     masked) mark='"objective": *"masked"' ;;
-    easy) mark='"dir": *"[^"]*-easy"' ;;
+    easy | intermediate) mark='"dir": *"[^"]*-'$stage'"' ;;
     *) return 0 ;;
     esac
-    [[ ! -d ${1%-*} ]] || ! grep -q "$mark" "$1/config.json" || echo "$half"
+    [[ ! -d ${1%-*} ]] || ! grep -q "$mark" "$1/config.json" || echo "$stage"
 }
 
 sums() { # RUN: as sha256sum -c reads them in a repeated run's directory
@@ -76,7 +76,7 @@ sums() { # RUN: as sha256sum -c reads them in a repeated run's directory
 }
 
 keep() { # DIR [NAME]: one that failed at once has not all of these files, and counts as well
-    local run to file kept rows half
+    local run to file kept rows stage
     [ ! -e "$1/config.json" ] ||
         { echo "results.sh: $1 is a run: name the directory that it is in, whose runs are kept" >&2; exit 66; }
     kept=results/metrics/${2-$(basename "$1")}
@@ -91,8 +91,8 @@ keep() { # DIR [NAME]: one that failed at once has not all of these files, and c
     fi
     for run in "${runs[@]}"; do
         to=$kept/${run#"${1%/}"/}
-        half=$(half_of "$run")
-        [ -z "$half" ] || to=results/metrics/$half/$(basename "${run%-*}")
+        stage=$(stage_of "$run")
+        [ -z "$stage" ] || to=results/metrics/$stage/$(basename "${run%-*}")
         mkdir -p "$to"
         for file in config.json env.json metrics.jsonl; do
             rm -f "$to/$file"

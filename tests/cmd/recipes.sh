@@ -18,8 +18,12 @@ of_best() {
     echo "text 1 9 train.seed=1"
     echo "listops masked-1 9 masked=6 train.seed=1"
     echo "listops easy-1 9 easy=6 train.seed=1"
+    echo "listops graded-1 9 easy=6 intermediate=3 train.seed=1"
 }
-easier() { echo --length 10..20 --depth 3 --train 40 --val 10 --test 10; }
+easier() {
+    case $2 in easy) echo --length 10..20 ;; *) echo --length 21..40 ;; esac
+    echo --depth 3 --train 40 --val 10 --test 10
+}
 searched() {
     echo "listops short 9 train.lr=2e-3"
     echo "listops seldom 9 train.eval_every=6"
@@ -46,6 +50,11 @@ check "at all" bash -c "! grep -q '\"test\"' '$runs/listops-masked-1-masked/metr
 check "or after easy training" grep -q '"init": *"runs/best/listops-easy-1-easy/last.safetensors"' "$runs/listops-easy-1/config.json"
 check "on data of its own" grep -q '"dir": *"data/listops-easy"' "$runs/listops-easy-1-easy/config.json"
 expect 0 'source .* 10 to 20 tokens' "which are made" "$bin/cast_data" show "$root/data/listops-easy"
+check "or after easy and then intermediate training" grep -q '"init": *"runs/best/listops-graded-1-intermediate/last' \
+    "$runs/listops-graded-1/config.json"
+check "which begins with the easy one's weights" grep -q '"init": *"runs/best/listops-graded-1-easy/last' \
+    "$runs/listops-graded-1-intermediate/config.json"
+expect 0 'source .* 21 to 40 tokens' "each on data of its own" "$bin/cast_data" show "$root/data/listops-intermediate"
 check "and no other" grep -q "\"dir\": *\"$tmp/data\"" "$runs/listops-easy-1/config.json"
 
 file_list best >"$tmp/before"
@@ -74,7 +83,7 @@ printf '#!/bin/sh\necho "$*" >>tried\nexit 70\n' >"$root/cast_train"
 rm "$root/tried"
 expect 66 'masked-1: left out, runs/best/listops-masked-1-masked is not trained to its end' \
     "masked training that fails" "${reproduce[@]}" best listops
-check "is not begun with" test "$(wc -l <"$root/tried")" = 3
+check "is not begun with, by another stage neither" test "$(wc -l <"$root/tried")" = 4
 
 printf '#!/bin/sh\ntrap "touch ended; exit 75" TERM\ntouch begun\nwhile :; do sleep 0.1; done\n' >"$root/cast_train"
 "${reproduce[@]}" best listops &

@@ -96,15 +96,17 @@ echo '{}' >"$root/runs/sweep/failed/config.json"
 (cd "$root" && expect 0 'results/metrics/sweep/failed' "a run that failed at once counts" "${results[@]}" keep runs/sweep)
 (cd "$root" && expect 66 'failed is a run: name the directory' "a run by itself" "${results[@]}" keep runs/sweep/failed)
 check "as it is" test "$(ls "$root/results/metrics/sweep/failed")" = config.json
-mkdir -p "$root/runs/halves/"{text-masked,text-masked-masked,easy,text-easy,text-easy-easy}
+mkdir -p "$root/runs/halves/"{text-masked,text-masked-masked,easy,text-easy,text-easy-easy,text-easy-intermediate}
 echo '{"train": {"objective": "classify"}}' >"$root/runs/halves/text-masked/config.json"
 echo '{"train": {"objective": "masked"}}' >"$root/runs/halves/text-masked-masked/config.json"
 echo '{"data": {"dir": "data/text"}}' | tee "$root/runs/halves/"{easy,text-easy}/config.json >/dev/null
 echo '{"data": {"dir": "data/text-easy"}}' >"$root/runs/halves/text-easy-easy/config.json"
+echo '{"data": {"dir": "data/text-intermediate"}}' >"$root/runs/halves/text-easy-intermediate/config.json"
 (cd "$root" && expect 0 'results/metrics/best/text-masked$' "by another name" "${results[@]}" keep runs/halves best)
 check "a masked half apart" cmp "$root/runs/halves/text-masked-masked/config.json" "$root/results/metrics/masked/text-masked/config.json"
 check "and nowhere else" test ! -e "$root/results/metrics/best/text-masked-masked"
 check "an easy half, too" cmp "$root/runs/halves/text-easy-easy/config.json" "$root/results/metrics/easy/text-easy/config.json"
+check "and an intermediate one" test -e "$root/results/metrics/intermediate/text-easy/config.json"
 check "but no run whose name alone is easy" test "$(cd "$root/results/metrics/best" && echo *easy*)" = "easy text-easy"
 rm -r "$root/runs/sweep/failed"
 curve torn 2 null 1
