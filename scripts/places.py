@@ -3,10 +3,11 @@
 
   places.py DIR             how many of DIR's val have the label that most of the nearest training pictures have, by the
                             places of their disks alone
-  places.py DIR --even OUT  also writes OUT/val.safetensors and OUT/test.safetensors: of DIR's pictures as many as leave
-                            places without a say; cast_eval RUN data.dir=OUT tells how well a net follows snakes
+  places.py DIR --even OUT  also writes OUT/val.safetensors and OUT/test.safetensors: DIR's, without so many pictures
+                            whose places give the answer that places tell nothing any more; cast_eval RUN data.dir=OUT
+                            then says how well a net follows snakes
 
-DIR is a prepared set of 32 x 32 pixels, of which 1,000 train at least. NumPy is all that it takes.
+DIR is a prepared set of 32 x 32 pixels, of which 1,000 train at least; OUT is a new directory. NumPy is needed.
 """
 import argparse
 import json
@@ -24,14 +25,20 @@ DISK = np.array([[24, 198, 220, 115], [57, 221, 221, 165], [0, 114, 154, 48]], n
 
 def read(directory, split):
     path = f"{directory}/{split}.safetensors"
-    with open(path, "rb") as f:
-        header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
-        body = f.read()
-    tensor = {name: np.frombuffer(body[slice(*header[name]["data_offsets"])], dtype)
-              for name, dtype in (("tokens", np.uint8), ("labels", np.int32))}
-    if len(tensor["tokens"]) != len(tensor["labels"]) * SIDE ** 2:
-        sys.exit(f"places.py: {path}: expected pictures of {SIDE} x {SIDE}, a label each")
-    return tensor["tokens"].reshape(-1, SIDE, SIDE), tensor["labels"], header["__metadata__"]
+    try:
+        with open(path, "rb") as f:
+            header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+            body = f.read()
+        tensor = {name: np.frombuffer(body[slice(*header[name]["data_offsets"])], dtype)
+                  for name, dtype in (("tokens", np.uint8), ("labels", np.int32))}
+    except OSError as error:
+        sys.exit(f"places.py: {path}: {error.strerror}")
+    except (struct.error, ValueError, KeyError):
+        sys.exit(f"places.py: {path}: expected a prepared set; cast_data verify says what is wrong with it")
+    metadata = header.get("__metadata__", {})
+    if metadata.get("task") != "pathfinder" or len(tensor["tokens"]) != len(tensor["labels"]) * SIDE ** 2:
+        sys.exit(f"places.py: {path}: expected Pathfinder of {SIDE} x {SIDE} pixels")
+    return tensor["tokens"].reshape(-1, SIDE, SIDE), tensor["labels"], metadata
 
 
 def write(directory, split, pictures, labels, metadata):
@@ -50,7 +57,7 @@ def write(directory, split, pictures, labels, metadata):
 
 
 def places(pictures):
-    """[n,4]: row and column of the two disks, the one nearer to the middle first. The first snake begins there."""
+    """[n,4]: row and column of the two disks, the one nearer to the middle first: it is likely to be a beginning."""
     padded = np.pad(pictures, ((0, 0), (1, 1), (2, 1))).astype(np.int16)
     lack = sum(np.maximum(DISK[y, x] - padded[:, y:y + SIDE, x:x + SIDE], 0) for y in range(3) for x in range(4))
     two = np.argsort(lack.reshape(len(lack), -1), axis=1, kind="stable")[:, :2]
@@ -86,7 +93,10 @@ def main():
     if len(known) < 1000:
         sys.exit(f"places.py: {options.directory}: {len(known)} pictures train, expected 1000 at least")
     if options.even:
-        os.makedirs(options.even, exist_ok=True)
+        try:
+            os.makedirs(options.even)
+        except OSError as error:
+            sys.exit(f"places.py: {options.even}: {error.strerror}; --even makes a new directory")
     for split in ("val", "test") if options.even else ("val",):
         shown, answers, metadata = read(options.directory, split)
         likely = chance(known, labels, all_places(shown))
@@ -94,8 +104,10 @@ def main():
         if options.even:
             right = np.where(answers == 1, likely, 1 - likely)
             kept = np.random.default_rng(1).random(len(right)) < (1 - right) / right
-            even = {key: metadata[key] for key in ("format", "task", "vocab", "classes")}
-            even |= {"split": split, "count": str(kept.sum()), "source": "places that tell nothing, of " + metadata["source"]}
+            even = metadata | {"count": str(kept.sum()),
+                               "source": "places that tell nothing, of " + metadata.get("source", options.directory)}
+            for sum_of_all in ("hash", "crc32", "header_crc32"):
+                even.pop(sum_of_all, None)
             write(options.even, split, shown[kept], answers[kept], even)
             print(f"; of {kept.sum()} kept {100 * np.mean((likely > 0.5) == answers, where=kept):.1f} %", end="")
         print(flush=True)
