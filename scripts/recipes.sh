@@ -28,8 +28,8 @@ masked() { # masked RUN TASK UPDATES KEY=VALUE...
 # The task on easier examples, which are made the first time.
 easier() { # easier TASK GRADE: as options of cast_data generate
     case $1-$2 in
-    listops-easy) echo --length 51..500 ;;
-    listops-intermediate) echo --length 501..1000 ;;
+    listops-easy) echo --length 16..128 ;;
+    listops-intermediate) echo --length 129..500 ;;
     pathfinder-*) echo --difficulty "$2" ;;
     esac
 }
@@ -92,7 +92,7 @@ grey="$residual model.conv=67 model.tok_init=smooth train.lr=2e-3 data.augment=t
 taps="model.conv=67 model.conv_residual=true"
 rows="model.conv=255 model.conv_residual=true"
 alike="$rows model.depth=4 model.d_emb=32 model.tok_init=smooth train.batch=64"
-brackets="$residual model.conv=15 model.heads=4 model.attention.clusters=20"
+nested="$residual model.conv=255 model.heads=4 model.attention.clusters=20 train.lr=1e-3 data.augment=true"
 thin="$grey model.depth=6 model.d=64"
 far="model.conv=257 model.conv_residual=true model.attention.clusters=64"
 searched() {
@@ -128,14 +128,14 @@ pathfinder eased-augment 5500 train.init=$dir/pathfinder-eased-smooth-easy/last.
 pathfinder small 11000 $residual model.conv=67 model.tok_init=smooth train.lr=1e-3 model.depth=4 train.batch=32
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
 listops conv 1600 model.conv=15 model.conv_residual=true
-listops eased 1600 easy=3200 $brackets train.lr=1e-3 data.augment=true
 listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
 END
 }
 
 # The best of what was tried, for 20 and 6.7 epochs, two seeds. Of "masked" ones half of the updates are masked
 # training. Pathfinder has 8 epochs, with rows and columns swapped every second time, after snakes of 6 and of 9 dashes;
-# Path-X a fifth of an epoch, and one validation, of 20,000 images: that takes minutes.
+# ListOps two, after expressions of 16 to 128 and of 129 to 500 tokens; Path-X a fifth of one, and one validation, of
+# 20,000 images: that takes minutes.
 of_best() {
     cat <<END
 text 1 6000 $words train.seed=1
@@ -147,6 +147,7 @@ text masked-2 3000 masked=3000 $words train.seed=2
 image masked-2 9000 masked=9000 $thin train.seed=2
 image 2 18000 $thin train.seed=2
 pathfinder 1 20000 easy=1500 intermediate=3000 $alike data.augment=true data.flip=false train.seed=1
+listops 1 3000 easy=2000 intermediate=1500 $nested train.seed=1
 pathx 1 1000 $far train.batch=32 train.warmup=100 train.eval_every=1000 train.seed=1
 END
 }
