@@ -17,6 +17,8 @@ import sys
 
 import numpy as np
 
+import prepared
+
 SIDE = 32
 NEAREST = 300
 # What a disk at row 0, column 0 leaves at least in rows -1 to 1, columns -2 to 1.
@@ -24,21 +26,10 @@ DISK = np.array([[24, 198, 220, 115], [57, 221, 221, 165], [0, 114, 154, 48]], n
 
 
 def read(directory, split):
-    path = f"{directory}/{split}.safetensors"
-    try:
-        with open(path, "rb") as f:
-            header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
-            body = f.read()
-        tensor = {name: np.frombuffer(body[slice(*header[name]["data_offsets"])], dtype)
-                  for name, dtype in (("tokens", np.uint8), ("labels", np.int32))}
-    except OSError as error:
-        sys.exit(f"places.py: {path}: {error.strerror}")
-    except (struct.error, ValueError, KeyError):
-        sys.exit(f"places.py: {path}: expected a prepared set; cast_data verify says what is wrong with it")
-    metadata = header.get("__metadata__", {})
-    if metadata.get("task") != "pathfinder" or len(tensor["tokens"]) != len(tensor["labels"]) * SIDE ** 2:
-        sys.exit(f"places.py: {path}: expected Pathfinder of {SIDE} x {SIDE} pixels")
-    return tensor["tokens"].reshape(-1, SIDE, SIDE), tensor["labels"], metadata
+    tokens, labels, _, metadata = prepared.read(directory, split, "pathfinder")
+    if len(tokens) != len(labels) * SIDE ** 2:
+        sys.exit(f"{directory}/{split}.safetensors: expected Pathfinder of {SIDE} x {SIDE} pixels")
+    return tokens.reshape(-1, SIDE, SIDE), labels, metadata
 
 
 def write(directory, split, pictures, labels, metadata):

@@ -93,3 +93,16 @@ expect 64 "'MEAN' is none of" "an operator that is none" "${small[@]}" --ops MIN
 expect 64 'expected A..B' "a length that is no range" "${small[@]}" --length 16
 expect 64 'smaller one comes first' "a range the wrong way round" "${small[@]}" --length 128..16
 expect 64 'from 1 to 9' "more depth than evaluators take" "${small[@]}" --depth 10
+
+# ---- what outermost levels tell ----
+
+if python3 -c 'import numpy' 2>/dev/null; then
+    expect 0 '^the outermost operator +[23][0-9]\.. %$' "the outermost operator tells something" scripts/levels.py "$tmp/set" 9
+    sed 's/^/# /' "$tmp/out"
+    check "all levels everything" grep -q '^and 9 levels of arguments *100.0 %$' "$tmp/out"
+    expect 1 'nowhere/train.safetensors: No such file' "no set" scripts/levels.py "$tmp/nowhere"
+    mkdir "$tmp/torn" && head -c 100 "$tmp/set/train.safetensors" >"$tmp/torn/train.safetensors"
+    expect 1 'torn/train.safetensors: expected a prepared set' "a torn one" scripts/levels.py "$tmp/torn"
+else
+    echo "ok - what outermost levels tell # SKIP no numpy"
+fi
