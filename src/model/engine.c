@@ -254,7 +254,7 @@ static void forward_sample(void *ctx, int lane, int thread) {
     }
 }
 
-/* The last segment forward, the head, and the last segment backward. */
+/* The last segment forward, the head, and the last segment backward unless dw is NULL. */
 static void turn_lane(void *ctx, int lane, int thread, real *dw) {
     const Run *r = ctx;
     const int last = r->pass.m->nsegments - 1, per = r->pass.m->task.per_example;
@@ -263,7 +263,8 @@ static void turn_lane(void *ctx, int lane, int thread, real *dw) {
         const int sample = r->e->deal.order[i];
         Doc *docs = coupled_docs(r, sample);
         turn(r, sample, docs, k, dw);
-        for (int j = 0; j < per; j++) segment_backward(&r->pass, &docs[j], &k->encoder, last, dw);
+        for (int j = 0; j < per && dw; j++)
+            segment_backward(&r->pass, &docs[j], &k->encoder, last, dw);
     }
 }
 
@@ -273,6 +274,12 @@ static void backward_lane(void *ctx, int lane, int thread, real *dw) {
     for (int j = 0; j < r->pass.m->task.per_example; j++)
         segment_backward(&r->pass, &coupled_docs(r, r->e->deal.order[i])[j],
                          &r->e->workers[thread].encoder, r->segment, dw);
+}
+
+/* A lane of a step whose gradients nobody wants. */
+static void forward_lane(void *ctx, int lane, int thread) {
+    const Run *r = ctx;
+    (r->e->coupled ? turn_lane : train_lane)(ctx, lane, thread, NULL);
 }
 
 /* Of feature j: the mean of all documents' rows; returns the sum of squares around it. */
@@ -338,6 +345,10 @@ static void step_coupled(Run *r, int B, real *sums) {
     }
     const int last = m->nsegments - 1;
     for (r->segment = 0; r->segment < last; r->segment++) normalise_batch(r, B, population);
+    if (!sums) {
+        lanes_run_sharing(r->lanes, forward_lane, r);
+        return;
+    }
     sum_lanes(r, turn_lane, sums, m->segment_at[last], m->segment_at[last + 1]);
     tell_norm(e, last, sums);
     for (r->segment = last - 1; r->segment >= 0; r->segment--) {
@@ -379,7 +390,8 @@ static void end_with_ranks(Engine *e, int B, const Outcome *out) {
 void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey key, real *grads,
                  const Outcome *out, AttnTrace *traces) {
     REQUIRE(e->train && B <= e->max_batch, "a batch of %d in an engine for %d", B, e->max_batch);
-    REQUIRE(e->ranks == 1 || (!traces && !out->logits), "ranks send no logits and no traces");
+    REQUIRE(e->ranks == 1 || (grads && !traces && !out->logits),
+            "ranks send gradients, no logits and no traces");
     if (leads(e))
         crew_batch(e->m, &e->deal, (Call){CREW_STEP, B, scale, e->smoothing, key}, samples);
     Run r = {.e = e, .samples = samples, .out = out, .traces = traces, .key = key, .scale = scale};
@@ -389,14 +401,16 @@ void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey k
     r.lanes = deal_lanes(&e->deal, B);
     e->seconds = 0;
     const size_t total = e->m->params.total;
-    real *sums = e->batch_grads ? e->batch_grads : grads;
-    if (e->batch_grads) memset(sums, 0, total * sizeof *sums);
+    real *sums = grads && e->batch_grads ? e->batch_grads : grads;
+    if (sums != grads) memset(sums, 0, total * sizeof *sums);
     if (e->coupled)
         step_coupled(&r, B, sums);
-    else
+    else if (sums)
         sum_lanes(&r, train_lane, sums, e->fold.from, total);
+    else
+        lanes_run_sharing(r.lanes, forward_lane, &r);
     if (e->ranks > 1) end_with_ranks(e, B, out);
-    if (e->batch_grads && (e->ranks == 1 || leads(e))) add_batch(e, grads);
+    if (sums != grads && (e->ranks == 1 || leads(e))) add_batch(e, grads);
 }
 
 static void running_stats(Engine *e) {

@@ -61,7 +61,8 @@ size_t engine_bytes(const Model *m, int max_batch, int lanes, bool train);
 void engine_weights(Engine *e, const real *w);
 
 /* Forward and backward: adds `scale` times the gradient of the sum of losses, of smoothed labels if
- * so, to grads. `key`, the update's, drives dropout. traces (B,per_example,depth) may be NULL. */
+ * so, to grads; NULL: forward alone. `key`, the update's, drives dropout. traces
+ * (B,per_example,depth) may be NULL. */
 void engine_step(Engine *e, const Sample *samples, int B, double scale, RngKey key, real *grads,
                  const Outcome *out, AttnTrace *traces);
 
