@@ -190,7 +190,8 @@ END
 }
 
 # What rows of `paper` were chosen from, where the shipped config's training falls short: 1,800 updates of Text are two
-# epochs, 4,500 five; 11,000 of Pathfinder are 8.8, 25,000 twenty; 2,700 of Image three, 9,000 ten.
+# epochs, 4,500 five; 11,000 of Pathfinder are 8.8, 25,000 twenty; 2,700 of Image three, 9,000 ten; all of ListOps two
+# thirds of one, in batches of 64 or of 16.
 searched_for_papers() {
     cat <<END
 text layer 1800 $prenorm
@@ -207,6 +208,10 @@ pathfinder slow 11000 train.lr=5e-4
 image batch 2700 model.norm=batch train.lr=2e-3
 image layer 2700
 image dropout 9000 model.dropout=0.3 model.dropout_embed=0 train.weight_decay=0.05
+listops small 4000 train.batch=16
+listops small-batch 4000 train.batch=16 model.norm=batch model.pre_norm=true
+listops small-slow 4000 train.batch=16 train.lr=5e-4
+listops short 1000
 pathfinder fast 11000 train.lr=2e-3
 pathfinder twenty 25000 train.weight_decay=0.1
 END
