@@ -3,18 +3,23 @@
 
   levels.py DIR [LEVELS]   how many values of DIR's val are guessed by their outermost operator alone, and by it and the
                            digits and operators of 1, 2, ... LEVELS [3] levels of arguments; of an expression further in
-                           its operator alone is known, and what values such ones have among the first train
+                           its operator alone is known, and what values such ones have among the first train. Of all,
+                           and of those by their outermost operator
+  --split SPLIT            of test, say [val]
+  --predicted FILE         beside what a model guesses: cast_eval RUN --split SPLIT --predict FILE
 
 The best guess is the value that comes out most often when those further in are drawn, from the seed 1. DIR is a prepared
 set. NumPy is needed.
 """
 import argparse
+import csv
 
 import numpy as np
 
 import prepared
 
 MIN, MAX, MED, SM, CLOSE, DIGIT = range(1, 7)
+OPERATORS = {"MIN": MIN, "MAX": MAX, "MED": MED, "SM": SM}
 DRAWS = 100
 EXAMPLES = 1000  # of train, for the values of expressions by operator
 
@@ -69,21 +74,56 @@ def expressions(directory, split, most=None):
     return [parse(tokens[a:b].tolist()) for a, b in zip(bounds, bounds[1:])], labels
 
 
+def predictions(path, answers):
+    """A model's, of the first answers or all; ends the program where they are of others."""
+    try:
+        with open(path, encoding="utf-8", newline="") as f:
+            rows = [(int(row["label"]), int(row["predicted"])) for row in csv.DictReader(f)]
+    except OSError as error:
+        raise SystemExit(f"{path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise SystemExit(f"{path}: expected what cast_eval --predict writes") from error
+    labels, predicted = np.array(rows, int).reshape(-1, 2).T
+    if len(labels) == 0 or not np.array_equal(labels, answers[:len(labels)]):
+        raise SystemExit(f"{path}: expected predictions of this set and split; its labels are others")
+    return predicted
+
+
+def tell(known, guesses, asked, answers):
+    """How many of the guesses, of the first asked or all, are right: of all, and by operator."""
+    right = guesses == answers[:len(guesses)]
+    outermost = np.array([op for op, _ in asked[:len(guesses)]])
+    shares = [right.mean(), *(right[outermost == op].mean() if op in outermost else np.nan for op in OPERATORS.values())]
+    print(f"{known:<28}", *(f"{100 * share:6.1f}" for share in shares), flush=True)
+
+
+def count(text):
+    if int(text) < 0:
+        raise ValueError
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", metavar="DIR")
-    parser.add_argument("levels", metavar="LEVELS", nargs="?", type=int, default=3)
+    parser.add_argument("levels", metavar="LEVELS", nargs="?", type=count, default=3)
+    parser.add_argument("--split", choices=("train", "val", "test"), default="val")
+    parser.add_argument("--predicted", metavar="FILE")
     options = parser.parse_args()
-    values = {op: [] for op in (MIN, MAX, MED, SM)}
+    values = {op: [] for op in OPERATORS.values()}
     for expression in expressions(options.directory, "train", EXAMPLES)[0]:
         note_values(expression, values)
     values = {op: np.array(of_op) for op, of_op in values.items()}
-    asked, answers = expressions(options.directory, "val")
+    asked, answers = expressions(options.directory, options.split)
+    predicted = predictions(options.predicted, answers) if options.predicted else None
     rng = np.random.default_rng(1)
+    print(f"{'right, %':<28}", *(f"{name:>6}" for name in ("all", *OPERATORS)))
     for levels in range(options.levels + 1):
-        guesses = [np.bincount(drawn(expression, levels, values, rng)).argmax() for expression in asked]
+        guesses = np.array([np.bincount(drawn(expression, levels, values, rng)).argmax() for expression in asked])
         known = f"and {levels} level{'s' * (levels > 1)} of arguments" if levels else "the outermost operator"
-        print(f"{known:<28} {100 * np.mean(guesses == answers):.1f} %", flush=True)
+        tell(known, guesses, asked, answers)
+    if predicted is not None:
+        tell("predicted", predicted, asked, answers)
 
 
 if __name__ == "__main__":

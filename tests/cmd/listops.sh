@@ -97,9 +97,23 @@ expect 64 'from 1 to 9' "more depth than evaluators take" "${small[@]}" --depth 
 # ---- what outermost levels tell ----
 
 if python3 -c 'import numpy' 2>/dev/null; then
-    expect 0 '^the outermost operator +[23][0-9]\.. %$' "the outermost operator tells something" scripts/levels.py "$tmp/set" 9
+    python3 - "$tmp/set" >"$tmp/right.csv" <<'END'
+import sys
+sys.path.insert(0, "scripts")
+import prepared
+labels = prepared.read(sys.argv[1], "val", "listops")[1]
+print("index,label,predicted", *(f"{i},{label},{label}" for i, label in enumerate(labels)), sep="\n")
+END
+    expect 0 '^the outermost operator +[23][0-9]\.[0-9] ' "the outermost operator tells something" \
+        scripts/levels.py "$tmp/set" 9 --predicted "$tmp/right.csv"
     sed 's/^/# /' "$tmp/out"
-    check "all levels everything" grep -q '^and 9 levels of arguments *100.0 %$' "$tmp/out"
+    all='( +100\.0){5}$'
+    check "all levels everything" grep -Eq "^and 9 levels of arguments$all" "$tmp/out"
+    check "and so does who guesses right" grep -Eq "^predicted$all" "$tmp/out"
+    expect 1 'right.csv: .*its labels are others' "guesses of another split" \
+        scripts/levels.py "$tmp/set" 0 --split test --predicted "$tmp/right.csv"
+    expect 1 'README.md: expected what cast_eval' "no guesses" scripts/levels.py "$tmp/set" --predicted README.md
+    expect 2 "invalid count value: '-1'" "fewer levels than none" scripts/levels.py "$tmp/set" -- -1
     expect 1 'nowhere/train.safetensors: No such file' "no set" scripts/levels.py "$tmp/nowhere"
     mkdir "$tmp/torn" && head -c 100 "$tmp/set/train.safetensors" >"$tmp/torn/train.safetensors"
     expect 1 'torn/train.safetensors: expected a prepared set' "a torn one" scripts/levels.py "$tmp/torn"
