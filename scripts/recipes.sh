@@ -9,11 +9,11 @@ whole() { # whole RUN
     [[ $steps ]] && grep -q "^{\"kind\": \"save\", \"step\": $steps," "$1/metrics.jsonl"
 }
 
-# Whether the weights that keys begin with are those of a whole run.
+# Whether the weights that keys begin with are those of a whole run, where they are of one of these.
 begins_whole() { # begins_whole RUN KEY=VALUE...
     local key
     for key in "${@:2}"; do
-        [[ $key == train.init=* ]] || continue
+        [[ $key == train.init="$dir"/* ]] || continue
         key=${key#*=}
         whole "${key%/*}" || { echo "$1: left out, ${key%/*} is not trained to its end" >&2; return 1; }
     done
@@ -71,8 +71,8 @@ finished() { # finished ARGUMENT...: as of cast_train, the run last
         [[ $(./cast_report "$run" --format csv --columns finished) == *$'\n1,1'* ]]
 }
 
-# A run that is finished is left alone: cast_train would test it again, for minutes. One that ends badly does not hold up
-# the others; one that is stopped stops them.
+# A run that is finished is left alone: cast_train would test it again, for minutes. One that ends badly does not hold
+# up the others; one that is stopped stops them.
 cast_train() {
     local status=0
     if finished "$@"; then
@@ -94,6 +94,8 @@ rows="model.conv=255 model.conv_residual=true"
 alike="$rows model.depth=4 model.d_emb=32 model.tok_init=smooth train.batch=64"
 nested="$residual model.conv=255 model.heads=4 model.attention.clusters=20 train.lr=1e-3 data.augment=true"
 thin="$grey model.depth=6 model.d=64"
+pairs="$words model.depth=4 model.heads=4 model.d=64 model.d_ff=128 train.batch=16 train.lr=1e-3"
+read="train.init=results/weights/text.safetensors"
 far="model.conv=257 model.conv_residual=true model.attention.clusters=64"
 searched() {
     cat <<END
@@ -129,13 +131,15 @@ pathfinder small 11000 $residual model.conv=67 model.tok_init=smooth train.lr=1e
 listops batch 1600 $residual model.conv=15 train.lr=1e-3 data.augment=true
 listops conv 1600 model.conv=15 model.conv_residual=true
 listops layer 1600 $residual model.norm=layer model.conv=15 train.lr=1e-3 data.augment=true
+retrieval words 500 $pairs
+retrieval read 500 $pairs $read
 END
 }
 
 # The best of what was tried, for 20 and 6.7 epochs, two seeds. Of "masked" ones half of the updates are masked
 # training. Pathfinder has 8 epochs, with rows and columns swapped every second time, after snakes of 6 and of 9 dashes;
-# ListOps two, after expressions of 16 to 128 and of 129 to 500 tokens; Path-X a fifth of one, and one validation, of
-# 20,000 images: that takes minutes.
+# ListOps two, after expressions of 16 to 128 and of 129 to 500 tokens; Retrieval two, by Text's net from its weights;
+# Path-X a fifth of one, and one validation, of 20,000 images: that takes minutes.
 of_best() {
     cat <<END
 text 1 6000 $words train.seed=1
@@ -148,6 +152,7 @@ image masked-2 9000 masked=9000 $thin train.seed=2
 image 2 18000 $thin train.seed=2
 pathfinder 1 20000 easy=1500 intermediate=3000 $alike data.augment=true data.flip=false train.seed=1
 listops 1 3000 easy=2000 intermediate=1500 $nested train.seed=1
+retrieval 1 2000 $pairs $read train.seed=1
 pathx 1 1000 $far train.batch=32 train.warmup=100 train.eval_every=1000 train.seed=1
 END
 }

@@ -27,6 +27,7 @@ easier() {
 searched() {
     echo "listops short 9 train.lr=2e-3"
     echo "listops seldom 9 train.eval_every=6"
+    echo "listops given 9 train.init=given.safetensors"
 }
 END
 reproduce=("$root/scripts/reproduce.sh")
@@ -69,7 +70,9 @@ rm -r "$runs/listops-1"
 sed -i '/"which": "best"/d' "$runs/listops-1/metrics.jsonl"
 expect 0 'resuming at update 17' "but tests what is not tested" "${reproduce[@]}" best listops
 check "and writes it" grep -q '"which": "best"' "$runs/listops-1/metrics.jsonl"
+cp "$runs/listops-1/best.safetensors" "$root/given.safetensors"
 expect 0 'not tested' "the search validates alone" "${reproduce[@]}" search listops
+check "from weights that are no run's, too" test "$(validations "$root/runs/best-search/listops-given")" = "2 4 6 8 9 "
 check "in its own directory" test "$(validations "$root/runs/best-search/listops-short")" = "2 4 6 8 9 "
 check "as often as a row says" test "$(validations "$root/runs/best-search/listops-seldom")" = "6 9 "
 
