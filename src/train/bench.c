@@ -309,7 +309,8 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *
                            .summed = m->params.total - b->engine.fold.from};
         const double before = peak_gflops(threads), step = time_steps(b, seconds, r),
                      after = peak_gflops(threads);
-        r->peak_gflops = ranks_times(threads) * (before > after ? before : after);
+        r->peak_ranks = ranks_times(threads);
+        r->peak_gflops = r->peak_ranks * (before > after ? before : after);
         rate(r, b, step);
         r->peak_rss_mb = usage_peak() * 1e-6;
         if (r->ranks > 1) time_exchange(b, r);
@@ -351,6 +352,7 @@ cJSON *bench_json(const BenchResult *r) {
     cJSON_AddNumberToObject(o, "updates_per_s", r->updates_per_s);
     cJSON_AddNumberToObject(o, "gflops", r->gflops);
     cJSON_AddNumberToObject(o, "peak_gflops", r->peak_gflops);
+    cJSON_AddNumberToObject(o, "peak_ranks", r->peak_ranks);
     cJSON_AddNumberToObject(o, "peak_share", r->gflops / r->peak_gflops);
     cJSON_AddNumberToObject(o, "folded_share", r->folded_share);
     if (r->nparts) cJSON_AddNumberToObject(o, "avoided_share", r->avoided_share);

@@ -18,6 +18,7 @@ typedef struct BenchResult {
     double step_seconds;               /* the mean */
     double samples_per_s, tokens_per_s, updates_per_s, gflops, peak_gflops, peak_rss_mb;
     double sample_seconds, sample_flops; /* a sample's share of a step, on one thread */
+    double peak_ranks;                   /* so many ranks' peaks are peak_gflops (ranks_times) */
     double serial_seconds, busy_seconds; /* of a step: outside of lanes; of all threads in them */
     double moved_bytes;                  /* of a step: what rank 0 and the others tell each other */
     double exchange_seconds, exchange_bytes; /* the same alone, with next to no tokens */
