@@ -197,13 +197,13 @@ last_test() { grep '"which": "last"' "$1/metrics.jsonl" | tail -1; }
 updates() { last_test "$1" | sed -E 's/.*"step": ([0-9]+),.*/\1/'; }
 expect 0 'test accuracy of best' "a time ends a run" "${timed[@]}" train.minutes=0.003
 first=$(updates "$tmp/timed")
-expect 0 "resuming at update $first" "and more time" "${timed[@]}" train.minutes=0.006
+expect 0 "resuming at update $first" "and more time" "${timed[@]}" train.minutes=0.03
 check "makes it longer" test "$(updates "$tmp/timed")" -gt "$first"
 expect 0 'test accuracy of best' "the same updates, counted" "${train[@]}" train.steps="$(updates "$tmp/timed")" --out "$tmp/counted"
 check "end at the same loss" diff <(last_test "$tmp/counted") <(last_test "$tmp/timed")
 expect 78 'timed has had more than the 0.003 minutes that it is asked for' "a time less than it had" \
     "${timed[@]}" train.minutes=0.003
-check "leaves the run what it was" grep -q '"minutes": 0.006' "$tmp/timed/config.json"
+check "leaves the run what it was" grep -q '"minutes": 0.03' "$tmp/timed/config.json"
 expect 78 'train.minutes = 1 goes with a train.schedule that has no end, constant or rsqrt' "not of others" \
     "${train[@]}" train.minutes=1 train.schedule=cosine --out "$tmp/none"
 
