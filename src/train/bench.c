@@ -157,7 +157,8 @@ static double time_steps(Bench *b, double seconds, BenchResult *r) {
 }
 
 /* What ranks tell each other for a step of documents of few tokens, which compute next to nothing:
- * the same sums and weights. */
+ * the same sums and weights. Equal parts, as of ranks whose pace is not known: by it, rank 0 would
+ * have all of such a step, since a sum takes longer to come, and none would be moved. */
 static void time_exchange(Bench *b, BenchResult *r) {
     enum { STEPS = 20, SHORTER = 1024 };
     const size_t bytes = (size_t)b->c->train.batch * sizeof(Sample);
@@ -166,6 +167,7 @@ static void time_exchange(Bench *b, BenchResult *r) {
     for (int i = 0; i < b->c->train.batch; i++)
         for (int j = 0; j < b->m->task.per_example; j++)
             short_ones[i].length[j] = 1 + short_ones[i].length[j] / SHORTER;
+    memset(b->engine.deal.pace, 0, (size_t)b->engine.ranks * sizeof *b->engine.deal.pace);
     const double moved = ranks_meter().bytes;
     for (int s = 1; s <= STEPS; s++) {
         const double before = ranks_meter().seconds;

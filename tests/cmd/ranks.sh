@@ -57,6 +57,12 @@ timeout 120 mpirun -n 2 "$out/cast_bench" "$tmp/pairs.json" --scaling --seconds 
 [ "$(grep -c '"faster"' "$tmp/out")" -eq 2 ] && grep -q '"ranks":1,.*"moved_bytes":0,' "$tmp/out" &&
     grep -q '"ranks":2,.*"moved_bytes":[1-9].*"exchange_bytes":[1-9]' "$tmp/out"
 result $? "cast_bench --scaling: one rank and two" "$tmp/out"
+moves() { # moves NAME: a row's figure of two ranks
+    sed -nE "/\"ranks\":2,/s/.*\"$1\":([0-9.e+]+).*/\1/p" "$tmp/out"
+}
+awk -v bytes="$(moves exchange_bytes)" -v down="$(moves parameters)" -v up="$(moves summed)" \
+    'BEGIN { exit !(up > 0 && bytes >= 4 * (down + up)) }'
+result $? "the exchange has all sums and weights" "$tmp/out"
 check "two ranks of a thread have two peaks" grep -q "\"ranks\":2,.*\"peak_ranks\":$((all > 1 ? 2 : 1))," "$tmp/out"
 timeout 120 mpirun -n 2 "$out/cast_bench" "$tmp/single.json" --scaling --seconds 0.1 --threads 2 --json >"$tmp/out" 2>"$tmp/log"
 grep -q '"base_threads":2,"faster":1,"efficiency":1,"lost_waiting":0,' "$tmp/out"
