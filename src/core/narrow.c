@@ -6,7 +6,9 @@ enum { VECTOR_BYTES = 32, LANES = VECTOR_BYTES / (int)sizeof(real) };
 typedef real Vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real))));
 
 bool narrow_takes(int N) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#ifdef __AVX512F__ /* 2 * LANES are a whole vector there */
+    return N == LANES;
+#elif defined __AVX2__
     return N == LANES || N == 2 * LANES;
 #else
     (void)N;

@@ -1,7 +1,8 @@
 /* Products with as many columns as one vector of AVX2 has, or two: outputs and gradients of heads
  * that are 8 or 16 wide. There libxsmm's kernels of AVX2 wait for their sums: of 8 columns they run
  * at 38 to 52 % of the FMA peak on a Zen 3, of 16 at 75 to 81 %, and these at 76 to 78 and 79 to 98
- * %. Builds for AVX-512 go without. */
+ * %. Its kernels of AVX-512 fill half of their vectors with 8 columns: on a Zen 4 they run at 48 to
+ * 50 %, and these at 78 to 85. Of 16 they are left as they are. */
 #ifndef CORE_NARROW_H
 #define CORE_NARROW_H
 
