@@ -157,17 +157,15 @@ pathx 1 1000 $far train.batch=32 train.warmup=100 train.eval_every=1000 train.se
 END
 }
 
-# The same for 20 minutes, with all parts and with one taken out.
+# With one part taken out: of 20 minutes, beside `image thin` and `text batch` of the search, which have them all.
 of_parts() {
     cat <<END
-image all 4000 $thin
 image without-rope 4000 $thin model.positions=learned
 image without-batch-norm 4000 $thin model.norm=layer
 image without-convolution 4000 $thin model.conv=0 model.conv_residual=false
 image without-residual 4000 $thin model.conv_residual=false
 image without-smooth 4000 $thin model.tok_init=normal
 image without-augment 4000 $thin data.augment=false
-text all 3100 $words
 text without-rope 3100 $words model.positions=learned
 text without-batch-norm 3100 $words model.norm=layer
 text without-convolution 3100 $words model.conv=0 model.conv_residual=false
