@@ -44,7 +44,8 @@ in_pieces() { # in_pieces NAME REFERENCE OUT COMMAND...
 
 expect 78 "'train.nan' must be one of stop, skip, rollback, got \"ignore\"" "a policy that is none" \
     "${train[@]}" train.nan=ignore --out "$tmp/none"
-wild=("${train[@]}" train.lr=1 train.weight_decay=4 "train.eval_every=$every") # weights grow threefold with each update
+# Weights grow by 2.6 with each update: too large after 12 to 14. At half the rate they shrink.
+wild=("${train[@]}" train.lr=1 train.weight_decay=3.6 "train.eval_every=$every")
 expect 70 'update [0-9]+: .*; it is not made.*or train.nan=skip, in this --out$' "as it is, the run stops" "${wild[@]}" --out "$tmp/stop"
 bad=$(sed -nE 's/.*cast_train: update ([0-9]+): .*/\1/p' "$tmp/out")
 check "without another file" test ! -e "$tmp/stop/rollback.safetensors"
