@@ -178,7 +178,7 @@ prenorm="model.norm=layer model.pre_norm=true"
 # The papers' model, of the shipped sizes and with nothing of rope, convolution, pretraining, augmentation or averages,
 # but norm, batch, dropout and decay as here: 2, 60, 100 and 10 epochs; exact attention on Text for 10, single
 # assignment on Image for 50. More than 2 of Text overfit, and of few reviews the accuracy chooses badly
-# (results/paper.md).
+# (results/paper.md); "layer-1" is configs/text.json as it is.
 of_papers() {
     cat <<END
 text 1 1800 model.norm=batch model.pre_norm=true train.seed=1
@@ -188,7 +188,8 @@ text by-loss-4 1800 model.norm=batch model.pre_norm=true train.best=loss train.s
 pathfinder 1 75000
 image 1 90000 model.dropout=0.1 model.dropout_embed=0 train.weight_decay=0.05
 listops 1 60000 train.batch=16 model.norm=batch model.pre_norm=true
-text full 9000 model.attention.type=full
+text layer-1 1800 train.eval_every=900
+text full 9000 model.norm=batch model.pre_norm=true model.attention.type=full
 image sa 45000 model.attention.mechanism=sa_topk model.dropout=0.1 model.dropout_embed=0 train.weight_decay=0.05
 END
 }
@@ -200,7 +201,7 @@ searched_for_papers() {
     cat <<END
 text layer 1800 $prenorm
 text batch 1800 model.norm=batch model.pre_norm=true
-text slow 1800 train.lr=5e-4
+text slow 1800 model.norm=scale model.pre_norm=false train.lr=5e-4
 text dropout 1800 $prenorm model.dropout=0.1 train.weight_decay=0.05
 text five 4500 $prenorm model.dropout=0.1 train.weight_decay=0.05
 text five-decay 4500 $prenorm model.dropout=0.1 train.weight_decay=0.5
