@@ -136,7 +136,7 @@ retrieval read 500 $pairs $read
 END
 }
 
-# The best of what was tried, for 20 and 6.7 epochs, two seeds. Of "masked" ones half of the updates are masked
+# The best of what was tried, for 20 epochs of Image and 6.7 of Text, two seeds. Of "masked" ones half of the updates are masked
 # training. Pathfinder has 8 epochs, with rows and columns swapped every second time, after snakes of 6 and of 9 dashes;
 # ListOps two, after expressions of 16 to 128 and of 129 to 500 tokens; Retrieval two, by Text's net from its weights;
 # Path-X a fifth of one, and one validation, of 20,000 images: that takes minutes.

@@ -23,7 +23,7 @@
 #   reproduce.sh paper [TASK...]     the papers' model, for 2 to 100 epochs: minutes to hours a run
 #   reproduce.sh paper-search [TASK...]
 #                                    the short runs that its rates, norms and so on were chosen from
-#   reproduce.sh best [TASK...]      the best recipes found, two seeds: 40 to 95 minutes a run
+#   reproduce.sh best [TASK...]      the best recipes found, one or two seeds: 40 minutes to 3 hours a run
 #   reproduce.sh parts [TASK...]     image-thin and text-batch of the search with one part taken out, 20 minutes a run
 #   reproduce.sh search [TASK...]    the runs of 10 to 30 minutes that the recipes of "best" were chosen from
 set -eu
