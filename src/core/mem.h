@@ -4,6 +4,7 @@
 #define CORE_MEM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/err.h"
 #include "core/real.h"
@@ -26,7 +27,8 @@ void mem_free(void *p);
 bool mem_fits(size_t bytes, Err *err);
 
 /* A bump allocator. With base == NULL it only measures: arena_take returns NULL and `used` grows,
- * so that the same layout code first plans and then places. Every block is 64-byte aligned. */
+ * to SIZE_MAX at most, so that the same layout code first plans and then places. Every block is
+ * 64-byte aligned. */
 typedef struct Arena {
     char *base;
     size_t used, cap;
@@ -58,5 +60,7 @@ static inline bool size_add(size_t a, size_t b, size_t *out) {
     *out = sum;
     return true;
 }
+/* a + b, or SIZE_MAX, which nothing can give. */
+static inline size_t size_sum(size_t a, size_t b) { return size_add(a, b, &a) ? a : SIZE_MAX; }
 
 #endif

@@ -303,7 +303,8 @@ static bool plan_memory(Trainer *t, Err *err) {
     const Params *p = &t->c->model.params;
     t->loader.c = t->c;
     layout(t);
-    t->planned = t->memory.used + engine_bytes(&t->c->model, conf->batch, conf->lanes, true);
+    t->planned =
+        size_sum(t->memory.used, engine_bytes(&t->c->model, conf->batch, conf->lanes, true));
     banner_memory(t->c, t->planned);
     t->memory = (Arena){0};
     return mem_fits(state_bytes(p, conf->ema > 0) + p->total * sizeof(real), err);

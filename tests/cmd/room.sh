@@ -37,6 +37,9 @@ expect 71 '^cast_bench: out of memory: .*B are needed, .*B are available' "a bat
     "$bin/cast_bench" "$tmp/tiny.json" train.batch=1048576 model.max_length=1000000 --threads 1
 expect 71 '^cast_train: out of memory: .*B are needed, .*B are available' "a model without the memory" \
     "${train[@]}" model.d=65536 --out "$tmp/large"
+expect 71 '^cast_train: out of memory: more than 18 EB are needed' "a model of more bytes than there are addresses" \
+    "$bin/cast_train" "$tmp/tiny.json" model.attention.type=naive model.d_emb=1 model.max_length=16777216 \
+    model.depth=1024 model.heads=64 model.d=64 --out "$tmp/endless"
 check "before anything is asked of the disk" test -z "$(find "$tmp/large" -size +64k)"
 small_disk 400k
 expect 73 'run: checkpoints of .* and metrics take .* more there, and .* are free: No space left' "a disk without the room" "${train[@]}"
