@@ -66,7 +66,7 @@ static void print_weights(const Writer *w) {
     char size[32], statistics[64] = "";
     for (int i = 0; i < w->c->file->ntensors; i++) {
         const StTensor *t = &w->c->file->tensors[i];
-        if (!strncmp(t->name, "state.", 6)) continue;
+        if (params_is_state(t->name)) continue;
         *(strstr(t->name, ".running_") ? &running : &values) +=
             (double)(t->bytes / dtype_size(t->dtype));
         bytes += (double)t->bytes;

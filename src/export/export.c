@@ -62,7 +62,7 @@ static int take_tensors(const Export *e, StTensor *t) {
     int n = 0;
     for (int i = 0; i < e->file.ntensors; i++) {
         const char *name = e->file.tensors[i].name;
-        if (!strncmp(name, "state.", 6)) continue;
+        if (params_is_state(name)) continue;
         t[n] = *params_tensor(&e->file, name);
         t[n++].name = name;
     }

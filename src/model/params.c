@@ -132,8 +132,12 @@ void params_transpose(const Params *p, real *wt, const real *w) {
     }
 }
 
+bool params_is_state(const char *name) {
+    return !strncmp(name, PARAMS_STATE, sizeof PARAMS_STATE - 1);
+}
+
 static bool known_tensor(const Params *p, const char *name) {
-    return !strncmp(name, "state.", 6) || params_find(p, name);
+    return params_is_state(name) || params_find(p, name);
 }
 
 static bool take(const Param *p, real *w, const StFile *f, const StTensor *t, Err *err) {

@@ -41,12 +41,16 @@ void params_init(const Params *p, real *w, uint64_t seed);
 /* wt = transposed copies of all PARAM_MATRIX parameters. */
 void params_transpose(const Params *p, real *wt, const real *w);
 
-/* Reads every parameter from a file; a missing, misshapen or unknown tensor (other than `state.`)
- * is an error that names it. */
+/* What a checkpoint has besides parameters (train/state.h). */
+#define PARAMS_STATE "state."
+bool params_is_state(const char *name);
+
+/* Reads every parameter from a file; a missing, misshapen or unknown tensor, but of state, is an
+ * error that names it. */
 bool params_read(const Params *p, real *w, const StFile *f, Err *err);
 /* The tensor that trained weights have of a parameter; NULL: none. That is of averaged weights,
  * PARAMS_AVERAGE before its name, where the file has these, else NAME. */
-#define PARAMS_AVERAGE "state.ema."
+#define PARAMS_AVERAGE PARAMS_STATE "ema."
 const StTensor *params_tensor(const StFile *f, const char *name);
 
 /* For evaluation: reads what params_tensor names; tensors that are no parameter are passed over,

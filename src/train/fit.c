@@ -163,8 +163,7 @@ static bool check_rest(const Config *now, const Source *from, const StFile *f, b
     char what[512];
     for (int i = 0; i < f->ntensors; i++) {
         const char *name = f->tensors[i].name;
-        if (!strncmp(name, "state.", 6) || params_find(&m->params, name) || is_own(m, name))
-            continue;
+        if (params_is_state(name) || params_find(&m->params, name) || is_own(m, name)) continue;
         snprintf(what, sizeof what, "tensor '%.300s' has no place in this model", name);
         return does_not_fit(now, from, what, err);
     }

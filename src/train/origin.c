@@ -54,7 +54,7 @@ static bool decide(Origin *o, int i, const Config *c, Err *err) {
 
 /* A tensor that no parameter has a use for. */
 static bool is_left(const Origin *o, const StTensor *t) {
-    return strncmp(t->name, "state.", 6) != 0 && !params_find(o->params, t->name);
+    return !params_is_state(t->name) && !params_find(o->params, t->name);
 }
 
 static bool compare(Origin *o, const Config *c, Err *err) {
