@@ -8,6 +8,7 @@
 #include "train/config.h"
 
 #define FORMAT "cast-checkpoint-1"
+#define MOMENT "state.m."
 
 static const int64_t none;
 
@@ -72,7 +73,7 @@ bool state_save(const State *s, const cJSON *config, const char *path, Err *err)
     StTensor *t = mem_alloc(most, sizeof *t);
     char(*names)[96] = mem_alloc(most, sizeof *names);
     int n = params_tensors(p, s->w, "", 0, t, names);
-    n += params_tensors(p, s->adamw.m, "state.m.", PARAM_TRAINED, t + n, names + n);
+    n += params_tensors(p, s->adamw.m, MOMENT, PARAM_TRAINED, t + n, names + n);
     n += params_tensors(p, s->adamw.v, "state.v.", PARAM_TRAINED, t + n, names + n);
     if (s->ema) n += params_tensors(p, s->ema, PARAMS_AVERAGE, 0, t + n, names + n);
     n += small_tensors(s, t + n);
@@ -97,6 +98,22 @@ static bool read_vector(const Params *p, real *out, const char *prefix, unsigned
         snprintf(name, sizeof name, "%s%s", prefix, q->name);
         if (!st_want(f, name, dtype, q->ndim, q->shape, err)) return false;
         if (!st_reals(f, name, out + q->at, q->n, err)) return false;
+    }
+    return true;
+}
+
+/* A build of other numbers cannot go on bit by bit. */
+static bool check_numbers(const Params *p, const StFile *f, Err *err) {
+    const int ours = sizeof(real) == 8 ? 64 : 32, theirs = 96 - ours;
+    for (int i = 0; i < p->count; i++) {
+        char name[96];
+        snprintf(name, sizeof name, MOMENT "%s", p->list[i].name);
+        const StTensor *t = st_find(f, name);
+        if (t && t->dtype == (theirs == 64 ? DT_F64 : DT_F32))
+            return err_set(err, EX_CONFIG,
+                           "%s: made by a build with %d-bit numbers (make%s), goes on with one of "
+                           "these; here they have %d",
+                           f->path, theirs, theirs == 64 ? " MODE=double" : "", ours);
     }
     return true;
 }
@@ -192,7 +209,7 @@ bool state_read_weights(const State *s, const StFile *f, Err *err) {
 }
 
 static bool read_vectors(const State *s, const StFile *f, Err *err) {
-    return read_vector(s->params, s->adamw.m, "state.m.", PARAM_TRAINED, f, err) &&
+    return read_vector(s->params, s->adamw.m, MOMENT, PARAM_TRAINED, f, err) &&
            read_vector(s->params, s->adamw.v, "state.v.", PARAM_TRAINED, f, err) &&
            read_averages(s, f, err);
 }
@@ -200,9 +217,9 @@ static bool read_vectors(const State *s, const StFile *f, Err *err) {
 bool state_load(State *s, const cJSON *config, const char *path, Err *err) {
     StFile f;
     if (!st_open(&f, path, err)) return false;
-    bool ok = state_check(&f, err) && params_read(s->params, s->w, &f, err) &&
-              check_config(&f, config, err) && read_vectors(s, &f, err) && read_small(s, &f, err) &&
-              check_count(s, &f, err);
+    bool ok = state_check(&f, err) && check_numbers(s->params, &f, err) &&
+              params_read(s->params, s->w, &f, err) && check_config(&f, config, err) &&
+              read_vectors(s, &f, err) && read_small(s, &f, err) && check_count(s, &f, err);
     if (ok) identity_read(&s->identity, &f);
     st_close(&f);
     return ok;

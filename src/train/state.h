@@ -68,8 +68,8 @@ bool state_update(const StFile *f, int64_t *update, Err *err);
 /* The config that it was saved under, to be deleted; NULL and EX_DATAERR: it has none. */
 cJSON *state_config(const StFile *f, Err *err);
 
-/* EX_NOINPUT; EX_DATAERR for what is damaged, is not a checkpoint, or belongs to another model or
- * config; s is then undefined. */
+/* EX_NOINPUT; EX_CONFIG for one of a build with other numbers; EX_DATAERR for what is damaged, is
+ * not a checkpoint, or belongs to another model or config; s is then undefined. */
 bool state_load(State *s, const cJSON *config, const char *path, Err *err);
 
 #endif

@@ -321,9 +321,20 @@ static bool open_memory(Trainer *t, Err *err) {
     return true;
 }
 
-/* What to do about a checkpoint that is damaged. One that cannot be read just now is none. */
+/* Not damaged, but not of this run, or of another version. */
+static bool is_whole(const char *path) {
+    StFile f;
+    if (!st_open(&f, path, &(Err){0})) return false;
+    const bool whole = st_meta(&f, "crc32") && st_check_crc(&f, &(Err){0});
+    st_close(&f);
+    return whole;
+}
+
+/* What to do about a checkpoint that is no good. One that cannot be read just now may be. */
 static bool explain_damage(const Trainer *t, Err *err) {
     if (err->code != EX_DATAERR) return false;
+    if (is_whole(t->dir.last))
+        return err_set(err, err->code, "%s. It is whole: to start anew, move it away", err->text);
     char *copy;
     size_t size;
     FILE *f = text_stream(&copy, &size);

@@ -130,6 +130,38 @@ static void refuse(Fixture *y, const char *path, const char *what) {
     if (!strstr(err.text, what)) fail_msg("expected '%s' in: %s", what, err.text);
 }
 
+/* With its moments in numbers of the other width, as another build has them. */
+static void test_other_numbers(void **state) {
+    const Dtype other = sizeof(real) == 8 ? DT_F32 : DT_F64;
+    static const char zeros[1 << 16];
+    Fixture x;
+    StFile f;
+    StTensor *t;
+    StMeta meta[] = {{"format", NULL}, {"config", NULL}};
+    Err err;
+    (void)state;
+    open_state(&x, "");
+    assert_true(st_open(&f, save(&x), &err));
+    for (size_t i = 0; i < sizeof meta / sizeof *meta; i++)
+        meta[i].value = st_meta(&f, meta[i].key);
+    t = mem_alloc((size_t)f.ntensors, sizeof *t);
+    for (int i = 0; i < f.ntensors; i++) {
+        t[i] = f.tensors[i];
+        if (strncmp(t[i].name, "state.m.", 8) != 0) continue;
+        t[i] = st_tensor(t[i].name, other, t[i].ndim, t[i].shape, zeros);
+        assert_true(t[i].bytes <= sizeof zeros);
+    }
+    const char *path = scratch("other.safetensors");
+    assert_true(st_write(path, KIND_CHECKPOINT, t, f.ntensors, meta, 2, &err));
+    assert_false(state_load(&x.s, x.c.resolved, path, &err));
+    assert_int_equal(err.code, EX_CONFIG);
+    assert_non_null(strstr(err.text, other == DT_F64 ? "64-bit numbers (make MODE=double)"
+                                                     : "32-bit numbers (make)"));
+    mem_free(t);
+    st_close(&f);
+    close_state(&x);
+}
+
 static void test_another_config(void **state) {
     Fixture x, y;
     (void)state;
@@ -193,8 +225,8 @@ static void test_cut_short(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_another_config), cmocka_unit_test(test_flipped_bits),
-        cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_another_config), cmocka_unit_test(test_other_numbers),
+        cmocka_unit_test(test_flipped_bits),   cmocka_unit_test(test_cut_short),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
