@@ -49,10 +49,11 @@ static bool is_text(const Section *s, const char *override) {
 
 /* A directory may be called 2024. */
 static bool set(cJSON *root, const Section *sections, const char *override, Err *err) {
-    if (strcspn(override, "=.") == 4 && !strncmp(override, "base", 4))
+    const char *equals = strchr(override, '=');
+    if (equals && strcspn(override, "=.") == 4 && !strncmp(override, "base", 4))
         return err_set(err, EX_USAGE,
                        "'%s': base is a key of a file; %s can stand in the place of CONFIG itself",
-                       override, override + strcspn(override, "=") + 1);
+                       override, equals + 1);
     return is_text(sections, override) ? json_override_text(root, override, err)
                                        : json_override(root, override, err);
 }

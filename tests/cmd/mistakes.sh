@@ -47,6 +47,10 @@ expect 64 'base is a key of a file; tiny.json can stand in the place of CONFIG' 
 expect 78 "model.attention.type' must be one of cast, full, .*, got 5" "a mechanism that is a number" \
     "$bin/cast_train" configs/tiny.json --dry-run model.attention.type=5
 expect 64 'base is a key of a file' "or in parts" "$bin/cast_train" configs/tiny.json --dry-run base.x=1
+for bare in base base.model; do
+    expect 64 "'$bare': expected key=value" "$bare without a value" \
+        "$bin/cast_train" configs/tiny.json "$bare" --dry-run
+done
 cp -r data/listops 2024
 expect 0 'changed  data.dir=2024' "a directory that is a number" \
     "$bin/cast_train" configs/tiny.json --dry-run data.dir=2024
