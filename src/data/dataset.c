@@ -173,7 +173,7 @@ static bool check_examples(const Dataset *d, Err *err) {
             return err_set(err, EX_DATAERR, "%s: example %d: label %d, expected 0 to %d",
                            d->file.path, i, (int)d->labels[i], d->classes - 1);
         for (int which = 0; d->pairs && which < 2; which++) {
-            int doc = d->pairs[2 * i + which];
+            const int doc = dataset_document(d, i, which);
             if (doc < 0 || doc >= d->documents)
                 return err_set(err, EX_DATAERR,
                                "%s: example %d: pairs names document %d, expected 0 to %d",

@@ -144,7 +144,7 @@ static bool put_in_order(Reviews *all, const char *from, Err *err) {
     int count[PARTS * CLASSES] = {0};
     if (all->count) qsort(all->list, (size_t)all->count, sizeof *all->list, by_number);
     for (int i = 0; i < all->count; i++) {
-        const Review *r = &all->list[i], *last = r - 1;
+        const Review *r = &all->list[i], *last = &all->list[i > 0 ? i - 1 : 0];
         count[r->folder]++;
         if (i > 0 && by_number(last, r) == 0)
             return err_set(
