@@ -9,9 +9,8 @@
 #include "core/ranks.h"
 #include "io/json.h"
 #include "model/engine.h"
-#include "model/finite.h"
-#include "optim/average.h"
 #include "train/loader.h"
+#include "train/update.h"
 #include "train/usage.h"
 
 enum { MOST_STEPS = 4096, PART_REPEATS = 3 };
@@ -21,8 +20,9 @@ typedef struct Bench {
     const Model *m;
     Engine engine;
     Arena memory;
-    real *w, *grads, *ema; /* ema NULL: without train.ema */
-    Adamw adamw;
+    State state;
+    real *grads;
+    Update update;
     Loader loader; /* closed: random tokens */
     bool data;
     Sample *samples;
@@ -34,10 +34,8 @@ typedef struct Bench {
 
 static void layout(Bench *b, Arena *a) {
     const size_t total = b->m->params.total, B = (size_t)b->c->train.batch;
-    b->w = arena_reals(a, total);
+    state_layout(&b->state, a, &b->m->params, b->c->train.ema > 0);
     b->grads = arena_reals(a, total);
-    b->ema = b->c->train.ema > 0 ? arena_reals(a, total) : NULL;
-    adamw_layout(&b->adamw, a, &b->m->params);
     b->samples = arena_take(a, B, sizeof *b->samples);
     b->ids = arena_ints(a, B * (size_t)(b->m->task.per_example * b->m->conf.max_length));
     if (b->m->task.masked > 0)
@@ -83,10 +81,13 @@ static bool open_bench(Bench *b, const Config *c, bool data, Err *err) {
     if (data && !loader_open(&b->loader, c, err)) return false;
     layout(b, &b->memory);
     const size_t engine = engine_bytes(b->m, c->train.batch, c->train.lanes, true);
-    if (!mem_fits(b->memory.used + engine, err) || !arena_open(&b->memory, b->memory.used, err))
+    if (!mem_fits(size_sum(b->memory.used, engine), err) ||
+        !arena_open(&b->memory, b->memory.used, err))
         return false;
     layout(b, &b->memory);
-    params_init(&b->m->params, b->w, (uint64_t)c->train.seed);
+    b->update = (Update){
+        .conf = &c->train, .engine = &b->engine, .state = &b->state, .grads = b->grads, .lr = 1e-5};
+    params_init(&b->m->params, b->state.w, (uint64_t)c->train.seed);
     if (!data) fill(b);
     if (!engine_open(&b->engine, b->m, c->train.batch, c->train.lanes, true, err)) return false;
     b->engine.smoothing = c->train.label_smoothing;
@@ -95,21 +96,19 @@ static bool open_bench(Bench *b, const Config *c, bool data, Err *err) {
 
 /* ---- the step ---- */
 
+/* As training has it, but for what it counts. */
 static void update(Bench *b, const Sample *samples, int64_t s) {
     const TrainConf *t = &b->c->train;
-    const double rate = 1e-5;
+    Update *u = &b->update;
     const Outcome out = {.loss = b->loss};
+    u->number = s;
     memset(b->grads, 0, b->m->params.total * sizeof *b->grads);
     engine_begin_update(&b->engine);
     engine_step(&b->engine, samples, t->batch, 1.0 / t->batch, rng_key((uint64_t)s), b->grads, &out,
                 NULL);
-    const double norm = adamw_grad_norm(&b->adamw, b->grads), clip = clip_factor(norm, t->clip);
-    if (!finite_statistics(&b->engine)) /* as training looks before it updates */
-        adamw_overflow(&b->adamw, &t->adamw, b->w, b->grads, rate, clip, s);
-    adamw_update(&b->adamw, &t->adamw, b->w, b->grads, rate, clip, s);
-    engine_commit(&b->engine, b->w);
-    if (b->ema) average_update(&b->m->params, b->ema, b->w, t->ema);
-    engine_weights(&b->engine, b->w);
+    u->norm = adamw_grad_norm(&b->state.adamw, b->grads);
+    update_is_finite(u);
+    update_commit(u);
 }
 
 static const Sample *samples_of(Bench *b, int64_t s) {
@@ -134,7 +133,7 @@ static void add_batch(BenchResult *r, const Bench *b) {
  * of the mean one. */
 static double time_steps(Bench *b, double seconds, BenchResult *r) {
     LanesMeter lanes = {0};
-    engine_weights(&b->engine, b->w);
+    engine_weights(&b->engine, b->state.w);
     update(b, samples_of(b, 1), 1);
     lanes_measure(&lanes);
     const double start = clock_seconds(), moved = ranks_meter().bytes;
@@ -175,7 +174,7 @@ static void time_exchange(Bench *b, BenchResult *r) {
         engine_begin_update(&b->engine);
         engine_step(&b->engine, short_ones, b->c->train.batch, 1, rng_key(1), b->grads,
                     &(Outcome){.loss = b->loss}, NULL);
-        engine_weights(&b->engine, b->w);
+        engine_weights(&b->engine, b->state.w);
         b->step[s - 1] = ranks_meter().seconds - before;
     }
     r->exchange_bytes = (ranks_meter().bytes - moved) / STEPS;
