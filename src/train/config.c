@@ -244,12 +244,18 @@ static bool endless(const cJSON *config) {
     return false;
 }
 
-static bool check_minutes(const Config *c, Err *err) {
-    if (c->train.minutes <= 0 || !schedule_ends(c->train.schedule)) return true;
-    char names[128] = "";
+/* The names of schedules without an end. */
+static void list_endless(char *names, size_t size, const char *between) {
+    *names = '\0';
     for (int i = 0; schedule_name(i); i++)
         if (!schedule_ends(i))
-            format_add(names, sizeof names, "%s%s", *names ? " or " : "", schedule_name(i));
+            format_add(names, size, "%s%s", *names ? between : "", schedule_name(i));
+}
+
+static bool check_minutes(const Config *c, Err *err) {
+    if (c->train.minutes <= 0 || !schedule_ends(c->train.schedule)) return true;
+    char names[128];
+    list_endless(names, sizeof names, " or ");
     return err_set(err, EX_CONFIG,
                    "%s: train.minutes = %g goes with a train.schedule that has no end, %s; others "
                    "are laid out over all updates",
@@ -402,9 +408,12 @@ void config_help(FILE *f) {
     schema_help(f, train_keys, "train");
     model_help(f);
     for (int i = 0; task_table[i]; i++) help_augment(f, task_table[i]);
-    fputs("\nA run may go on, in its --out, with other values of these, the last ones with a\n"
-          "schedule without an end (constant, rsqrt):",
-          f);
+    char names[128];
+    list_endless(names, sizeof names, ", ");
+    fprintf(f,
+            "\nA run may go on, in its --out, with other values of these, the last ones with a\n"
+            "schedule without an end (%s):",
+            names);
     list_flagged(f, all_data_keys, "data", KEY_FREE, "\n  ");
     list_flagged(f, train_keys, "train", KEY_FREE, ", ");
     list_flagged(f, train_keys, "train", KEY_LENGTH, "\n  ");
