@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/env.h"
 #include "core/lanes.h"
 #include "core/log.h"
 #include "core/mem.h"
@@ -198,9 +199,9 @@ bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const Sl
         log_warn("%d runs: many clusters take arrays up to %d only", p->grid.runs,
                  SLURM_ARRAY_MOST);
     if (!job->threads)
-        log_info("slurm    %d CPUs a task, as many as there are cores here: --threads N asks for "
-                 "others",
-                 lanes_open(0));
+        log_info("slurm    %d CPUs a task, as %s: --threads N asks for others", lanes_open(0),
+                 env_positive("OMP_NUM_THREADS") ? "OMP_NUM_THREADS says here"
+                                                 : "many as there are cores here");
     char *submit = option_command(2, (char *[]){(char *)"sbatch", (char *)path});
     log_info("slurm    to submit it: %s", submit);
     mem_free(submit);
