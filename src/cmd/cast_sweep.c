@@ -42,8 +42,8 @@ static const Program program = {
     "Makes a run of every combination of values and seeds, one after the other, each as cast_train "
     "would, in a directory of its own: DIR/clusters=16,seed=2. All keys of cast_train can be set; "
     "values with commas are JSON: '[1,2]', '{\"type\":\"full\",\"a\":1}', '\"a,b\"'. A value that "
-    "its key cannot have is refused. All combinations are checked before the first is made; one "
-    "that cannot be run is told, and the others are made.\n\n"
+    "its key cannot have is refused. All combinations are checked before the first is made, with "
+    "their memory and data; one that cannot be run is told, and the others are made.\n\n"
     "Stopped at any moment, by whatever, the same command goes on where it was; runs that are done "
     "are not repeated. SIGUSR2 makes the run at hand save and go on. One that fails is told, tried "
     "again by the next call, and holds up no "
@@ -69,6 +69,7 @@ static bool parse(SweepRequest *r, int argc, char **argv, Err *err) {
         return err_set(err, EX_USAGE, "--only is of one process, and mpirun has started %d",
                        r->ranks);
     static char config[FILE_PATH_MAX];
+    r->plan.elsewhere = r->slurm != NULL;
     r->plan.config = option_path(config, sizeof config, line.words[0]);
     r->plan.lists = line.words + 1;
     r->plan.nlists = line.nwords - 1;

@@ -156,19 +156,32 @@ bool task_would_make(const Task *t, const char *dir) {
     return !dataset_is_whole(dir) && (t->generate || (t->import && getenv("CAST_DATA")));
 }
 
-bool task_prepare(const Task *task, const char *dir, Err *err) {
-    char official[FILE_PATH_MAX], way[1024];
+/* Whether all splits are there, or from what they would be made: r->from, or generated. */
+static bool find_way(const Task *task, bool *found, TaskRequest *r, char official[FILE_PATH_MAX],
+                     Err *err) {
+    char way[1024];
+    if (!find_splits(r->out, found, err)) return false;
+    if (find_official(task, official)) r->from = official;
+    if (*found || r->from || task->generate) return true;
+    task_way(task, r->out, 0, way, sizeof way);
+    return err_set(err, EX_NOINPUT,
+                   "%s: no prepared data for %s, nor official files in $CAST_DATA/%s; %s", r->out,
+                   task->name, task->name, way);
+}
+
+bool task_may_prepare(const Task *task, const char *dir, Err *err) {
+    TaskRequest r = {.out = dir};
+    char official[FILE_PATH_MAX];
     bool found;
-    if (!find_splits(dir, &found, err)) return false;
-    if (found) return true;
+    return find_way(task, &found, &r, official, err);
+}
+
+bool task_prepare(const Task *task, const char *dir, Err *err) {
     TaskRequest r = {.out = dir, .seed = TASK_SEED};
-    if (find_official(task, official)) r.from = official;
-    if (!r.from && !task->generate) {
-        task_way(task, dir, 0, way, sizeof way);
-        return err_set(err, EX_NOINPUT,
-                       "%s: no prepared data for %s, nor official files in $CAST_DATA/%s; %s", dir,
-                       task->name, task->name, way);
-    }
+    char official[FILE_PATH_MAX];
+    bool found;
+    if (!find_way(task, &found, &r, official, err)) return false;
+    if (found) return true;
     if (!file_make_dirs(dir, err)) return false;
     DirLock lock;
     lock_wait(&lock, dir);

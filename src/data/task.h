@@ -89,6 +89,9 @@ bool task_fits(const Task *task, int vocab, int classes, int per_example);
  * others find it done. */
 bool task_prepare(const Task *task, const char *dir, Err *err);
 
+/* Whether it could: the same errors, and nothing is made. */
+bool task_may_prepare(const Task *task, const char *dir, Err *err);
+
 /* Whether that would have to make the data, and might be able to. */
 bool task_would_make(const Task *t, const char *dir);
 

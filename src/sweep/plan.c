@@ -5,12 +5,10 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "data/dataset.h"
 #include "io/json.h"
 #include "io/json_print.h"
-#include "io/safetensors.h"
 #include "io/text.h"
-#include "train/config.h"
+#include "train/begin.h"
 #include "train/run.h"
 
 /* ---- names of files ---- */
@@ -127,17 +125,8 @@ static bool find_dir(Plan *p, int run, const cJSON *there, const cJSON *ours, Er
 /* Of the training split, as far as is known: data may be still to be made. */
 static double examples_of(const Config *c) {
     enum { SOME = 10000 };
-    char path[FILE_PATH_MAX];
-    StFile f;
-    Err ignored;
-    double n = SOME;
-    if (!dataset_path(path, c->data_dir, SPLIT_TRAIN, &ignored) || !file_exists(path) ||
-        !st_open(&f, path, &ignored))
-        return n;
-    const StTensor *labels = st_find(&f, "labels");
-    if (labels && labels->ndim == 1) n = (double)labels->shape[0];
-    st_close(&f);
-    return n;
+    const int64_t n = begin_examples(c);
+    return n > 0 ? (double)n : SOME;
 }
 
 /* Documents at their greatest length: what counts is how runs compare. */
@@ -159,14 +148,15 @@ static double share_made(const TrainConf *t, const RunLine *l) {
     return share > 0 ? fmin(share, 1) : 0;
 }
 
-/* How far it is; a run that is to be longer than it was is not done. */
+/* How far it is, or whether it could begin here; one that is to be longer than it was is not done.
+ */
 static bool look_at(Plan *p, int run, const Config *c, Err *err) {
     PlanRun *r = &p->runs[run];
     char dir[FILE_PATH_MAX];
     Run there;
     plan_run_dir(p, run, dir);
     r->state = PLAN_NEW;
-    if (!run_is_there(dir)) return true;
+    if (!run_is_there(dir)) return p->elsewhere || begin_check(c, err);
     if (!run_read(&there, dir, false, err)) return false;
     const bool as_long = equal_at(there.config, c->resolved, "train.steps") &&
                          equal_at(there.config, c->resolved, "train.epochs") &&
@@ -425,7 +415,7 @@ bool plan_record(const Plan *p, Err *err) {
 /* ---- the plan ---- */
 
 bool plan_open(Plan *p, const PlanRequest *r, Err *err) {
-    *p = (Plan){.config = r->config, .dir = r->dir};
+    *p = (Plan){.config = r->config, .dir = r->dir, .elsewhere = r->elsewhere};
     if (!grid_open(&p->grid, r->lists, r->nlists, r->seeds, err)) return false;
     p->runs = mem_alloc((size_t)p->grid.runs, sizeof *p->runs);
     cJSON *base = NULL;

@@ -38,21 +38,24 @@ typedef struct PlanRequest {
     const char *config, *dir, *seeds;
     char *const *lists; /* (nlists) "key=v1,v2,..." */
     int nlists;
+    bool elsewhere; /* runs are begun on other machines: what they need is not looked for here */
 } PlanRequest;
 
 typedef struct Plan {
     const char *config, *dir; /* the caller's */
     Grid grid;
-    PlanRun *runs; /* (grid.runs) */
-    cJSON *record; /* sweep.json to be */
-    cJSON *was;    /* its "base" till now; NULL: nothing was swept here */
-    bool recorded; /* it is so already */
+    PlanRun *runs;  /* (grid.runs) */
+    cJSON *record;  /* sweep.json to be */
+    cJSON *was;     /* its "base" till now; NULL: nothing was swept here */
+    bool recorded;  /* it is so already */
+    bool elsewhere; /* as asked */
 } Plan;
 
 /* Reads and checks all, and writes nothing. What is wrong with all runs, or with a key or value on
- * its own, is an error (of config_load); a combination that does not go together is PLAN_WRONG.
- * EX_CONFIG too where `dir` holds a sweep or a run of another config, and EX_CANTCREAT where it is
- * a run's own, or holds what no sweep has. On error nothing is to be freed. */
+ * its own, is an error (of config_load); a combination that does not go together, or a new run that
+ * lacks what it needs (train/begin.h), is PLAN_WRONG. EX_CONFIG too where `dir` holds a sweep or a
+ * run of another config, and EX_CANTCREAT where it is a run's own, or holds what no sweep has. On
+ * error nothing is to be freed. */
 bool plan_open(Plan *p, const PlanRequest *r, Err *err);
 void plan_close(Plan *p);
 

@@ -17,15 +17,18 @@ static bool check_task(const Dataset *d, const Config *c, Err *err) {
                    m->classes, m->per_example);
 }
 
-static bool check_enough(const Loader *f, Err *err) {
-    const TrainConf *t = &f->c->train;
-    const int have = f->examples[SPLIT_TRAIN];
-    if ((int64_t)t->batch * t->accumulate <= have) return true;
+bool loader_has_enough(const Config *c, const char *path, int64_t examples, Err *err) {
+    const TrainConf *t = &c->train;
+    if ((int64_t)t->batch * t->accumulate <= examples) return true;
     return err_set(err, EX_CONFIG,
                    "%s: an update takes train.batch = %d times train.accumulate = %d examples, but "
-                   "%s has %d%s",
-                   f->c->path, t->batch, t->accumulate, f->split[SPLIT_TRAIN].file.path, have,
-                   f->c->holdout > 0 ? " that are not held out" : "");
+                   "%s has %lld%s",
+                   c->path, t->batch, t->accumulate, path, (long long)examples,
+                   c->holdout > 0 ? " that are not held out" : "");
+}
+
+static bool check_enough(const Loader *f, Err *err) {
+    return loader_has_enough(f->c, f->split[SPLIT_TRAIN].file.path, f->examples[SPLIT_TRAIN], err);
 }
 
 /* The two views of the training split. */

@@ -49,6 +49,8 @@ typedef struct Loader {
  * update and to hold out (EX_CONFIG). Of those that validate and test, train.eval_limit examples.
  */
 bool loader_open(Loader *f, const Config *c, Err *err);
+/* Whether so many, of the file at `path`, are enough for an update (EX_CONFIG). */
+bool loader_has_enough(const Config *c, const char *path, int64_t examples, Err *err);
 /* One split alone, all of it, and what a view of it needs: for programs that do not train. Others
  * must not be read. */
 bool loader_open_split(Loader *f, const Config *c, int split, Err *err);

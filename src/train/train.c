@@ -9,6 +9,7 @@
 #include "io/text.h"
 #include "optim/schedule.h"
 #include "train/banner.h"
+#include "train/begin.h"
 #include "train/evaluate.h"
 #include "train/final.h"
 #include "train/length.h"
@@ -296,18 +297,16 @@ static void layout(Trainer *t) {
     loader_layout(&t->loader, a);
 }
 
-/* Before the data, which may have to be made first, and before anything is asked of the disk. What
- * an update touches whatever it reads must be there: weights, moments and gradients. */
+/* Before the data, which may have to be made first, and before anything is asked of the disk. */
 static bool plan_memory(Trainer *t, Err *err) {
     const TrainConf *conf = &t->c->train;
-    const Params *p = &t->c->model.params;
     t->loader.c = t->c;
     layout(t);
     t->planned =
         size_sum(t->memory.used, engine_bytes(&t->c->model, conf->batch, conf->lanes, true));
     banner_memory(t->c, t->planned);
     t->memory = (Arena){0};
-    return mem_fits(state_bytes(p, conf->ema > 0) + p->total * sizeof(real), err);
+    return begin_memory(t->c, err);
 }
 
 static bool open_memory(Trainer *t, Err *err) {
@@ -372,24 +371,13 @@ static bool open_state(Trainer *t, Err *err) {
     return true;
 }
 
-/* Data of which no example could be read whole are not what such a config was written for. */
-static bool check_lengths(const Config *c, Err *err) {
-    const int most = c->model.conf.max_length;
-    char way[512];
-    if (most >= c->task->shortest || !task_would_make(c->task, c->data_dir)) return true;
-    task_way(c->task, c->data_dir, most, way, sizeof way);
-    return err_set(err, EX_NOINPUT, "%s: no prepared data, and none are made: %s", c->data_dir,
-                   way);
-}
-
 /* Makes the data where that is possible, but not for a checkpoint: they would be others. A dry run
  * makes nothing and does without. */
 static bool open_data(Trainer *t, Err *err) {
     const Config *c = t->c;
-    if (!t->goes_on && !check_lengths(c, err)) return false;
+    if (!t->goes_on && !begin_data(c, err)) return false;
     if (t->r->dry_run && !t->goes_on && task_would_make(c->task, c->data_dir)) {
-        log_info("data     %s: not there yet; a run makes it first, or says what is missing",
-                 c->data_dir);
+        log_info("data     %s: not there yet; a run makes it first", c->data_dir);
         return true;
     }
     if (!t->r->dry_run) dataset_tidy(c->data_dir);
