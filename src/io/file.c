@@ -139,6 +139,8 @@ bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err) {
     a->why = 0;
     a->unsynced = false;
     a->check = NULL;
+    if (!strcmp(path, "-"))
+        return err_set(err, EX_USAGE, "'-' is not standard output here: name a file");
     if (!find_target(a->path, path, err) || !kind_may_replace(a->path, kind, err)) return false;
     snprintf(a->temp, sizeof a->temp, "%s" TEMP_MARK "%ld", a->path, (long)getpid());
     atomic_tidy(a->path);

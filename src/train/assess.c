@@ -54,6 +54,7 @@ static void collect(void *ctx, const Batch *b) {
         count_flops(c->a, &c->t->config.model, &b->samples[i]);
         const double length = loader_tokens(&c->t->loader, c->t->split, b->examples[i]);
         if (c->a->K) count_class(c, b, i);
+        c->a->cut += loader_cuts(&c->t->loader, c->t->split, b->examples[i]);
         c->items[c->n++] = (Item){(int)length, b->answers[i], b->out.right[i]};
     }
 }
@@ -225,6 +226,9 @@ void assess_print(FILE *f, const Assessment *a, const Trained *t) {
     fprintf(f, "\n%s accuracy of %s (update %lld): %s, %d examples\n", split_names[t->split],
             t->from.which, (long long)t->from.update, describe(score, sizeof score, &a->score, t),
             a->count);
+    if (a->cut)
+        fprintf(f, "%d of them are longer than the %d tokens that the model reads, and cut\n",
+                a->cut, t->config.model.conf.max_length);
     const RunLine *l = measured(a, t);
     if (l) print_measured(f, a, t, l);
     if (a->K) print_commonest(f, a, t);
@@ -260,6 +264,7 @@ void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
     if (t->kept) cJSON_AddNumberToObject(o, "average_of", t->kept);
     cJSON_AddStringToObject(o, "split", split_names[t->split]);
     cJSON_AddNumberToObject(o, "count", a->count);
+    cJSON_AddNumberToObject(o, "cut", a->cut);
     cJSON_AddNumberToObject(o, "accuracy", a->score.accuracy);
     cJSON_AddNumberToObject(o, "loss", a->score.loss);
     if (trained_guesses(t)) cJSON_AddNumberToObject(o, "bits", a->score.loss / log(2));

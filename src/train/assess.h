@@ -17,6 +17,7 @@ typedef struct LengthBin {
 typedef struct Assessment {
     Score score;
     int count, K;   /* K: 0 of a model that guesses masked tokens */
+    int cut;        /* examples that are longer than the model reads */
     int *labels;    /* (K) examples of each class */
     int *confusion; /* (K,K): row the label, column what was predicted; NULL: too many classes */
     LengthBin bin[ASSESS_BINS]; /* about equally many examples each, by rising length */

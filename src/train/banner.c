@@ -62,20 +62,38 @@ void banner_memory(const Config *c, size_t planned) {
                           (double)state_bytes(&c->model.params, c->train.ema > 0)));
 }
 
+static double cut_share(const Loader *f, int split) {
+    const int n = f->examples[split];
+    int cut = 0;
+    for (int i = 0; i < n; i++) cut += loader_cuts(f, split, loader_index(f, split, i));
+    return (double)cut / n;
+}
+
+/* The benchmark's own are longer than what it reads; cut shorter than that they are others. */
+static void warn_of_cut(const Loader *f, int split, double share) {
+    const int most = f->c->model.conf.max_length, usual = f->c->task->max_length;
+    if (share <= 0.5 || (usual && most >= usual)) return;
+    log_warn("%.0f %% of the %s examples are cut at model.max_length = %d: is %s the set that was "
+             "meant?",
+             100 * share, split_names[split], most, f->c->data_dir);
+}
+
 static void print_lengths(const Loader *f) {
     const OutlineWork w = outline_work(f);
-    char one[32], update[32];
-    const int most = f->c->model.conf.max_length;
-    char cut[96] = "";
-    if (w.cut > 0)
-        snprintf(cut, sizeof cut, "; %.3g %% are longer than %d tokens, and cut", 100 * w.cut,
-                 most);
+    char one[32], update[32], cut[128] = "";
+    double share[SPLITS];
+    for (int s = 0; s < SPLITS; s++) {
+        share[s] = s == SPLIT_TRAIN ? w.cut : cut_share(f, s);
+        if (share[s] <= 0) continue;
+        if (!*cut)
+            format_add(cut, sizeof cut, "; longer than %d, and cut: ", f->c->model.conf.max_length);
+        else
+            format_add(cut, sizeof cut, ", ");
+        format_add(cut, sizeof cut, "%.3g %% of %s", 100 * share[s], split_names[s]);
+    }
     log_info("lengths  %.0f tokens an example on average, %.0f at most%s", w.tokens, w.most_tokens,
              cut);
-    if (w.cut > 0.5)
-        log_warn("%.0f %% of the examples are cut at model.max_length = %d: is %s the set that was "
-                 "meant?",
-                 100 * w.cut, most, f->c->data_dir);
+    for (int s = 0; s < SPLITS; s++) warn_of_cut(f, s, share[s]);
     log_info("work     %sFLOP an example forward, %sFLOP an update",
              format_count(one, sizeof one, w.flops),
              format_count(update, sizeof update, outline_update_flops(f, &w)));

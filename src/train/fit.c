@@ -23,11 +23,14 @@ static cJSON *as_now(const Source *from) {
 }
 
 void fit_changes(const Config *now, const Source *from, char *list, size_t size) {
-    const cJSON *is = json_at(now->resolved, "model");
-    cJSON *theirs = as_now(from), *was = json_at(theirs, "model");
-    if (other_mechanism(now, from)) override_drop_mechanism(json_at(was, "attention"));
+    static const char *const sections[] = {"model", "data"};
+    cJSON *theirs = as_now(from);
+    if (other_mechanism(now, from)) override_drop_mechanism(json_at(theirs, "model.attention"));
     list[0] = '\0';
-    if (was && is) config_differences(was, is, "model", list, size);
+    for (int i = 0; i < 2; i++) {
+        const cJSON *was = json_at(theirs, sections[i]), *is = json_at(now->resolved, sections[i]);
+        if (was && is) config_differences(was, is, sections[i], list, size);
+    }
     cJSON_Delete(theirs);
 }
 

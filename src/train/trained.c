@@ -33,10 +33,26 @@ static bool check_data(Trained *t, const StFile *f, Err *err) {
     return true;
 }
 
+static bool same_key(const Trained *t, const char *key) {
+    const cJSON *was = json_at(t->from.run.config, key);
+    return !was || cJSON_Compare(was, json_at(t->config.resolved, key), true);
+}
+
+static void warn_of_holdout(const Trained *t) {
+    if (t->split == SPLIT_TEST || (same_key(t, "data.holdout") && same_key(t, "data.holdout_seed")))
+        return;
+    log_warn("%s: other examples are held out than in training: those of %s may be among what it "
+             "was trained on",
+             t->from.path, split_names[t->split]);
+}
+
 static bool open_data(Trained *t, const StFile *f, Err *err) {
     char way[1024];
     const Config *c = &t->config;
-    if (loader_open_split(&t->loader, c, t->split, err)) return check_data(t, f, err);
+    if (loader_open_split(&t->loader, c, t->split, err)) {
+        warn_of_holdout(t);
+        return check_data(t, f, err);
+    }
     if (err->code != EX_NOINPUT) return false;
     task_way(c->task, c->data_dir, c->model.conf.max_length, way, sizeof way);
     return err_set(err, EX_NOINPUT, "%s. Say where the data is by data.dir=DIR, or make it: %s",
@@ -154,13 +170,7 @@ static bool is_text(const Trained *t, const char *path, const char *text) {
 
 /* What decides which tokens masked training hides. */
 static bool same_masks(const Trained *t) {
-    static const char *const keys[] = {"train.seed", "train.mask"};
-    if (!trained_guesses(t)) return true;
-    for (int i = 0; i < 2; i++)
-        if (!cJSON_Compare(json_at(t->from.run.config, keys[i]),
-                           json_at(t->config.resolved, keys[i]), true))
-            return false;
-    return true;
+    return !trained_guesses(t) || (same_key(t, "train.seed") && same_key(t, "train.mask"));
 }
 
 bool trained_as_it_was(const Trained *t) {

@@ -119,6 +119,14 @@ make_data "$tmp/reviews" text 30 1 5 40
 "$bin/cast_train" "$tmp/tiny.json" --threads 1 task=text data.dir="$tmp/reviews" data.holdout=0.2 --out "$tmp/held" >"$tmp/log" 2>&1
 expect 0 '^val accuracy of best .* 6 examples' "predictions of held-out examples" \
     "${eval[@]}" "$tmp/held" --split val --predict "$tmp/p.csv"
+check "of which nothing is told" test "$(grep -c 'held out' "$tmp/out")" = 0
+expect 0 '^warning: .*: other examples are held out than in training: those of val may' "others are told" \
+    "${eval[@]}" "$tmp/held" --split val data.holdout_seed=2
+check "as what was changed" grep -q '^changed .*data.holdout_seed (1, now 2)' "$tmp/out"
+expect 64 "'-' is not standard output here" "predictions to no file" "${eval[@]}" "$tmp/held" --predict -
+"$bin/cast_data" generate listops --length 61..90 --depth 4 --train 8 --val 4 --test 5 --out "$tmp/longer" >"$tmp/log" 2>&1
+expect 0 '^5 of them are longer than the 60 tokens that the model reads, and cut$' "examples that are cut" \
+    "${eval[@]}" "$tmp/run" data.dir="$tmp/longer"
 for i in 0 3 5; do
     said=$(awk -F, -v i=$i '$1 == i { printf "%d, predicted %d", $2, $3 }' "$tmp/p.csv")
     "$bin/cast_viz" "$tmp/held" --split val --index $i --out "$tmp/pictures" 2>&1 |
