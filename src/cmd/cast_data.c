@@ -165,21 +165,24 @@ static bool run_make(Options *o, Err *err) {
            report_splits(o->request.out, err);
 }
 
-/* Calls visit for the file, or for each split of the directory. */
-typedef bool Visit(const Dataset *d, Err *err);
+/* Calls visit for the file, or for each split of the directory; `first`: what the first one is. */
+typedef bool Visit(const Dataset *d, const Dataset *first, Err *err);
 static bool visit_datasets(const char *place, Visit *visit, Err *err) {
     const int n = file_is_dir(place) ? SPLITS : 1;
+    Dataset first = {0}; /* its sizes, once it is closed */
     for (int s = 0; s < n; s++) {
         Dataset d;
         if (!open_dataset(&d, place, s, err)) return false;
-        bool ok = visit(&d, err);
+        if (s == 0) first = d;
+        bool ok = visit(&d, &first, err);
         dataset_close(&d);
         if (!ok) return false;
     }
     return true;
 }
 
-static bool show_summary(const Dataset *d, Err *err) {
+static bool show_summary(const Dataset *d, const Dataset *first, Err *err) {
+    (void)first, (void)err;
     summary_print(d);
     putchar('\n');
     return true;
@@ -220,10 +223,21 @@ static bool check_labels(const Dataset *d, const Task *task, Err *err) {
     return ok;
 }
 
-static bool verify(const Dataset *d, Err *err) {
+static bool is_alike(const Dataset *d, const Dataset *first, Err *err) {
+    if (d->vocab == first->vocab && d->classes == first->classes &&
+        d->per_example == first->per_example)
+        return true;
+    return err_set(err, EX_DATAERR,
+                   "%s: vocabulary %d, %d classes, %d documents an example are not those of the "
+                   "other splits: %d, %d, %d",
+                   d->file.path, d->vocab, d->classes, d->per_example, first->vocab, first->classes,
+                   first->per_example);
+}
+
+static bool verify(const Dataset *d, const Dataset *first, Err *err) {
     const Task *task = summary_task(d);
     const char *name = st_meta(&d->file, "task");
-    if (!dataset_check_hash(d, err)) return false;
+    if (!dataset_check_hash(d, err) || !is_alike(d, first, err)) return false;
     if (name && !task && task_find(name))
         return err_set(err, EX_DATAERR,
                        "%s: vocabulary %d, %d classes, %d documents an example are not those of %s",

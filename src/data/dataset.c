@@ -93,6 +93,24 @@ static bool find_labels(Dataset *d, bool needed, Err *err) {
     return true;
 }
 
+static bool find_tokens(Dataset *d, Err *err) {
+    const StFile *f = &d->file;
+    const StTensor *tokens = st_find(f, "tokens");
+    const bool wide = tokens && tokens->dtype == DT_I16;
+    if (tokens && !wide && tokens->dtype != DT_U8) {
+        char found[ST_DESCRIBED];
+        st_describe(found, tokens->dtype, tokens->ndim, tokens->shape);
+        return err_set(err, EX_DATAERR,
+                       "%s: tensor 'tokens' must be U8, or I16 where ids are above 255, is %s",
+                       f->path, found);
+    }
+    tokens = st_want(f, "tokens", wide ? DT_I16 : DT_U8, 1, (const int64_t[]){-1}, err);
+    if (!tokens) return false;
+    d->tokens16 = wide ? tokens->data : NULL;
+    d->tokens8 = wide ? NULL : tokens->data;
+    return true;
+}
+
 static bool find_tensors(Dataset *d, bool labels, Err *err) {
     const StFile *f = &d->file;
     const StTensor *offsets = want_vector(f, "offsets", DT_I64, 2, err);
@@ -111,13 +129,7 @@ static bool find_tensors(Dataset *d, bool labels, Err *err) {
         if (!pairs) return false;
         d->pairs = pairs->data;
     }
-    const StTensor *tokens = st_find(f, "tokens");
-    bool wide = tokens && tokens->dtype == DT_I16;
-    tokens = st_want(f, "tokens", wide ? DT_I16 : DT_U8, 1, (const int64_t[]){-1}, err);
-    if (!tokens) return false;
-    d->tokens16 = wide ? tokens->data : NULL;
-    d->tokens8 = wide ? NULL : tokens->data;
-    return true;
+    return find_tokens(d, err);
 }
 
 /* What people call document i: its example, or for pairs the document itself. */

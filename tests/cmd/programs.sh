@@ -132,6 +132,10 @@ printf '2\tA\tB\talpha\tbeta\n' >"$tmp/aan/new_aan_pairs.eval.tsv"
 expect 65 'eval.tsv: line 1: expected the label 0, 1' "a wrong table" "${data[@]}" import retrieval "$tmp/aan" --out "$tmp/x"
 make_data "$tmp/own" custom 9 3 3 20
 expect 0 'train.safetensors: 9 examples' "verifies data of one's own" "${data[@]}" verify "$tmp/own"
+cp -r "$tmp/own" "$tmp/unlike"
+cp "$tmp/text/test.safetensors" "$tmp/unlike/test.safetensors"
+expect 65 'test.safetensors: vocabulary 257, 2 classes, .* are not those of the other splits' "splits that are unlike" \
+    "${data[@]}" verify "$tmp/unlike"
 expect 0 '= label [0-9]$' "shows it" "${data[@]}" show "$tmp/own" --index 2
 expect 64 'place data in the prepared form' "but cannot import it" "${data[@]}" import custom "$tmp/own" --out "$tmp/x"
 expect 0 '' "generates Pathfinder, and its official files" "${data[@]}" generate pathfinder --out "$tmp/paths" \

@@ -16,7 +16,7 @@ typedef struct Parts {
     int16_t tokens16[6];
     int64_t offsets[4];
     int32_t labels[3], pairs[6];
-    bool wide, paired;
+    bool wide, paired, wider;
     int64_t ntokens, noffsets, nlabels, npairs;
     Dtype labels_type;
     const char *vocab, *classes, *count, *format, *hash;
@@ -54,6 +54,7 @@ static const char *write_parts(const Parts *p) {
         t[0].dtype = DT_I16;
         t[0].data = p->tokens16;
     }
+    if (p->wider) t[0].dtype = DT_I32, t[0].data = p->pairs;
     for (int i = 0; i < 4; i++) {
         size_t elements = (size_t)t[i].shape[0] * (t[i].ndim == 2 ? 2 : 1);
         t[i].bytes = elements * dtype_size(t[i].dtype);
@@ -159,6 +160,8 @@ static void test_bad_ids(void **state) {
     expect_error(&p, "example 0: token 0 is -1, expected 0 to 4");
     p.tokens16[0] = 300;
     expect_error(&p, "example 0: token 0 is 300, expected 0 to 4");
+    p.wider = true;
+    expect_error(&p, "'tokens' must be U8, or I16 where ids are above 255, is I32 [6]");
 }
 
 static void test_bad_labels(void **state) {
