@@ -256,35 +256,46 @@ static void print_layer(FILE *f, const LayerStats *s) {
     fputc('\n', f);
 }
 
+/* What the columns are; of those without a figure there is nothing to tell. */
+static void print_legend(FILE *f, const LayerStats *s, double bits, bool plane) {
+    fputc('\n', f);
+    if (!isnan(s->entropy))
+        fprintf(f,
+                "entropy      how undecided a token's affinities are: 0 all for one cluster, %.2f "
+                "all alike\n",
+                bits);
+    fprintf(f,
+            "compactness  root of the mean square distance of a cluster's tokens from their "
+            "centre, %s, over that\n             of random sets of as many: 1 spread like chance, "
+            "0 all in one place\n",
+            plane ? "in the plane" : "along the text");
+    if (!isnan(s->moved))
+        fputs("moved        mean angle of a surrogate token from where it began, in degrees\n", f);
+    if (!isnan(s->kept))
+        fputs("kept         the weight that exact attention has on the tokens that a token sees by "
+              "themselves\n",
+              f);
+    if (s->head >= 0)
+        fputs("layer        and head: each has groups of its own; their figures are means over "
+              "rounds, and over\n             queries and keys where these are grouped apart\n",
+              f);
+}
+
 void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t) {
     const double bits = log2(stats->clusters);
+    char entropy[32] = "        -";
+    if (!isnan(stats->entropy)) snprintf(entropy, sizeof entropy, "%4.2f bits", bits);
     trained_print(f, t);
     fprintf(f, "looked at %.0f documents, %.0f tokens; %.0f clusters each\n\n", stats->documents,
             stats->tokens, stats->clusters);
     fprintf(f,
-            "       tokens of a cluster       tokens in clusters      entropy of    cosine of "
+            "       tokens of a cluster       tokens in clusters      entropy %s    cosine of "
             "surrogates\n"
-            "layer    mean  least   most  empty     none  several  %4.2f bits       mean  "
+            "layer    mean  least   most  empty     none  several  %s       mean  "
             "largest  moved  compactness%s\n",
-            bits, isnan(stats->kept) ? "" : "  kept, %");
+            isnan(stats->entropy) ? "  " : "of", entropy, isnan(stats->kept) ? "" : "  kept, %");
     for (int i = 0; i < cluster_stats_rows(t); i++) print_layer(f, &stats[i]);
-    fprintf(
-        f,
-        "\nentropy      how undecided a token's affinities are: 0 all for one cluster, %.2f "
-        "all alike\n"
-        "compactness  root of the mean square distance of a cluster's tokens from their centre, "
-        "%s, over that\n             of random sets of as many: 1 spread like chance, 0 all in "
-        "one place\n",
-        bits, viz_width(t) ? "in the plane" : "along the text");
-    fputs("moved        mean angle of a surrogate token from where it began, in degrees\n", f);
-    if (!isnan(stats->kept))
-        fputs("kept         the weight that exact attention has on the tokens that a token sees by "
-              "themselves\n",
-              f);
-    if (stats->head >= 0)
-        fputs("layer        and head: each has groups of its own; their figures are means over "
-              "rounds, and over\n             queries and keys where these are grouped apart\n",
-              f);
+    print_legend(f, stats, bits, viz_width(t));
 }
 
 static cJSON *layer_json(const LayerStats *s) {

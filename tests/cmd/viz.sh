@@ -122,6 +122,7 @@ expect 64 'of --stats' "of an example" "${viz[@]}" "$tmp/paths" --index 0 --kept
 expect 0 'along the text' "texts too" "${viz[@]}" "$tmp/pairs" --stats --split val
 
 expect 0 '^  1\.1 .*%' "figures of each head" "${viz[@]}" "$tmp/paths" --stats $type=smyrf
+check "which explain what has a figure" test "$(grep -cE '^(entropy|moved) ' "$tmp/out")" = 0
 "${viz[@]}" "$tmp/paths" --stats --json $type=smyrf model.attention.cluster_size=256 >"$tmp/json" 2>&1
 check "over the split" test "$(field documents)" = "3 3 3 3"
 check "of equal sizes" test "$(field least), $(field most), $(field clusters)" = "256 256 256 256, 256 256 256 256, 4 4 4 4"
