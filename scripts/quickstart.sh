@@ -2,6 +2,15 @@
 # quickstart.sh: from a fresh Debian 12 to a trained model, in a few minutes and four steps.
 set -eu
 cd "$(dirname "$0")/.."
+case $* in
+'') ;;
+-h | --help)
+    sed -n '2s/^# //p' scripts/quickstart.sh
+    echo "usage: scripts/quickstart.sh    installs what the build needs, builds, makes a set of short ListOps, trains, tests"
+    exit
+    ;;
+*) echo "quickstart.sh: takes no arguments, got '$*'" >&2; exit 64 ;;
+esac
 data=data/listops-short
 run=runs/quickstart
 

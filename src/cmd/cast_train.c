@@ -80,7 +80,7 @@ static const Program program = {
     "                  [--accept-data] [--dry-run [--json]] [--fast]\n"
     "\n"
     "Trains the model of CONFIG, a JSON file or one that is named below, on its task; any key can "
-    "be set by key=value. Data "
+    "be set by key=value; an object, section={...}, takes the place of the whole section. Data "
     "that can be generated is generated first. A run lives in a directory; where that holds a "
     "checkpoint of the same config, the run goes on from there, with the data that it was "
     "made with. SIGINT (Ctrl-C), SIGTERM, SIGHUP "
@@ -172,6 +172,7 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     const char *config = o->line.words[0];
     const int n = o->line.nwords - 1;
     Config c = {0};
+    if (o->out && !*o->out) return err_set(err, EX_USAGE, "--out: a directory without a name");
     if (o->request.dry_run && !o->request.json) log_to_stdout();
     ranks_warn(lanes_open(o->threads));
     if (!lanes_start(err)) return false;

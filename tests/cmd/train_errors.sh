@@ -31,12 +31,12 @@ expect 0 'attention' "a config without .json" "$bin/cast_train" "$tmp/tiny" --dr
 expect 78 "'train.updates' is unknown; did you mean 'train.steps'" "a key as others call it" "${train[@]}" train.updates=3
 expect 0 '^warning: train.epochs=3 has no say, as there are 20 updates' "epochs beside updates" \
     "${train[@]}" train.epochs=3 --dry-run
-expect 0 '^lengths .* at most; [0-9.]* % are longer than 20 tokens, and cut' "documents that are cut are told" \
+expect 0 '^lengths .* at most; longer than 20, and cut: [0-9.]* % of train, [0-9.]* % of val, [0-9.]* % of test$' "documents that are cut are told" \
     "${train[@]}" model.max_length=20 --out "$tmp/cut" --dry-run
 "$bin/cast_data" generate listops --length 30..60 --depth 4 --train 8 --val 4 --test 4 --out "$tmp/longer" >"$tmp/log" 2>&1
-expect 0 '; 100 % are longer than 20 tokens' "of all examples too" \
+expect 0 '; longer than 20, and cut: 100 % of train' "of all examples too" \
     "${train[@]}" model.max_length=20 data.dir="$tmp/longer" --out "$tmp/cut" --dry-run
-expect 0 "^warning: [0-9]* % of the examples are cut at model.max_length = 20: is $tmp/data the set" "and most of them twice" \
+expect 0 "^warning: [0-9]* % of the train examples are cut at model.max_length = 20: is $tmp/data the set" "and most of them twice" \
     "${train[@]}" model.max_length=20 --out "$tmp/cut" --dry-run
 expect 78 "key 'model.colour' is unknown" "an unknown key" "${train[@]}" model.colour=3
 expect 78 "'train.epochz' is unknown; did you mean 'train.epochs'" "a misspelt key" "${train[@]}" train.epochz=3
@@ -127,6 +127,11 @@ taken nystrom landmarks=4096 pinv_iterations=10 conv_kernel=1023
 expect 66 "$tmp/none: no prepared data, and none are made: the benchmark's have 501 tokens or more, and this model takes 60: 'cast_data generate" \
     "missing data of other lengths" "$bin/cast_train" "$tmp/tiny.json" data.dir="$tmp/none" --out "$tmp/unmade"
 check "are not made" test ! -e "$tmp/none"
+mkdir "$tmp/half"
+cp "$tmp/data"/{train,val}.safetensors "$tmp/half/"
+expect 66 "$tmp/half/train.safetensors is there, but $tmp/half/test.safetensors is missing" "a split that is missing" \
+    "$bin/cast_train" "$tmp/tiny.json" data.dir="$tmp/half" --out "$tmp/unmade"
+expect 64 'a directory without a name' "an --out of no name" "$bin/cast_train" "$tmp/tiny.json" --out '' --dry-run
 expect 66 'cast_data import image' "missing data" \
     "$bin/cast_train" "$tmp/tiny.json" task=image data.dir="$tmp/nowhere" --out "$tmp/none"
 expect 66 'cast_data import image' "missing data, of a dry run" \
