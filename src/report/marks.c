@@ -27,7 +27,7 @@ static const struct {
 static const struct {
     const char *task;
     double parameters;
-} shipped[] = {{"listops", 674062}, {"text", 1273358},     {"retrieval", 2155012},
+} shipped[] = {{"listops", 674062}, {"text", 1274502},     {"retrieval", 2155012},
                {"image", 582156},   {"pathfinder", 99204}, {"pathx", 1082244}};
 
 double marks_shipped(const char *task) {
