@@ -262,7 +262,9 @@ void ranks_close(void) {
 
 /* ---- bytes ---- */
 
-static void tell(char *at, int n, int unused) { MPI_Bcast(at, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
+static void broadcast(char *at, int n, int unused) {
+    MPI_Bcast(at, n, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
 static void post(char *at, int n, int to) { MPI_Send(at, n, MPI_CHAR, to, TAG, MPI_COMM_WORLD); }
 static void take(char *at, int n, int from) {
     MPI_Recv(at, n, MPI_CHAR, from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -280,7 +282,7 @@ static void move(void (*piece)(char *, int, int), void *data, size_t bytes, int 
     meter.seconds += clock_seconds() - start;
 }
 
-void ranks_tell(void *data, size_t bytes) { move(tell, data, bytes, 0); }
+void ranks_broadcast(void *data, size_t bytes) { move(broadcast, data, bytes, 0); }
 void ranks_send(int to, const void *data, size_t bytes) {
     move(post, (void *)(uintptr_t)data, bytes, to);
 }
@@ -297,7 +299,7 @@ bool ranks_open(int processors, Err *err) {
                    ranks_started());
 }
 void ranks_close(void) {}
-void ranks_tell(void *data, size_t bytes) {}
+void ranks_broadcast(void *data, size_t bytes) {}
 void ranks_send(int to, const void *data, size_t bytes) {}
 void ranks_receive(int from, void *data, size_t bytes) {}
 

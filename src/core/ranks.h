@@ -46,12 +46,12 @@ void ranks_leave(void);
 const char *ranks_host(int rank);
 
 /* From rank 0 to all others, of the same size on every rank. */
-void ranks_tell(void *data, size_t bytes);
+void ranks_broadcast(void *data, size_t bytes);
 /* To and from one other; what is sent first is received first. */
 void ranks_send(int to, const void *data, size_t bytes);
 void ranks_receive(int from, void *data, size_t bytes);
 
-/* What has been told, sent and received here so far: bytes, and seconds in these functions, which
+/* What was broadcast, sent and received here so far: bytes, and seconds in these functions, which
  * wait for the others too. */
 typedef struct RanksMeter {
     double bytes, seconds;

@@ -60,7 +60,7 @@ static void describe_here(CrewModel *c) {
 
 /* ---- rank 0 ---- */
 
-static void tell(Order order) { ranks_tell(&(Call){.order = order}, sizeof(Call)); }
+static void tell(Order order) { ranks_broadcast(&(Call){.order = order}, sizeof(Call)); }
 
 static bool hear_answers(Err *err) {
     bool ok = true;
@@ -80,8 +80,8 @@ bool crew_hire(const Model *m, int max_batch, int lanes, bool train, Err *err) {
     CrewModel c = {m->task, max_batch, lanes, train, strlen(text) + 1};
     describe_here(&c);
     tell(CREW_HIRE);
-    ranks_tell(&c, sizeof c);
-    ranks_tell(text, c.json);
+    ranks_broadcast(&c, sizeof c);
+    ranks_broadcast(text, c.json);
     cJSON_free(text);
     cJSON_Delete(keys);
     if (!hear_answers(err)) return false;
@@ -96,7 +96,7 @@ void crew_release(void) {
 
 void crew_weights(const Model *m, const real *w) {
     tell(CREW_WEIGHTS);
-    ranks_tell((real *)w, m->params.total * sizeof *w);
+    ranks_broadcast((real *)w, m->params.total * sizeof *w);
 }
 
 static int *put(int *at, const int *from, size_t n) {
@@ -117,14 +117,14 @@ void crew_batch(const Model *m, const Deal *d, Call call, const Sample *samples)
     }
     call.ints = (size_t)(at - ints);
     call.sum_seconds = d->sum_seconds;
-    ranks_tell(&call, sizeof call);
-    ranks_tell(ints, call.ints * sizeof *ints);
-    if (call.order == CREW_STEP) ranks_tell(d->pace, (size_t)d->ranks * sizeof *d->pace);
+    ranks_broadcast(&call, sizeof call);
+    ranks_broadcast(ints, call.ints * sizeof *ints);
+    if (call.order == CREW_STEP) ranks_broadcast(d->pace, (size_t)d->ranks * sizeof *d->pace);
 }
 
 double crew_echo(size_t bytes) {
     char *data = mem_alloc(bytes, 1);
-    ranks_tell(&(Call){.order = CREW_ECHO, .ints = bytes}, sizeof(Call));
+    ranks_broadcast(&(Call){.order = CREW_ECHO, .ints = bytes}, sizeof(Call));
     const double start = clock_seconds();
     ranks_send(1, data, bytes);
     ranks_receive(1, data, bytes);
@@ -139,7 +139,7 @@ void crew_dismiss(void) { tell(CREW_DISMISS); }
 
 Call crew_call(void) {
     Call call;
-    ranks_tell(&call, sizeof call);
+    ranks_broadcast(&call, sizeof call);
     return call;
 }
 
@@ -159,9 +159,9 @@ static bool is_same(const char *what, const char *here, const char *there, Err *
 
 bool crew_offer(CrewModel *model, char **json, Err *err) {
     CrewModel here;
-    ranks_tell(model, sizeof *model);
+    ranks_broadcast(model, sizeof *model);
     *json = mem_alloc(model->json, 1);
-    ranks_tell(*json, model->json);
+    ranks_broadcast(*json, model->json);
     describe_here(&here);
     if (strcmp(here.command, model->command) != 0)
         return err_set(err, EX_CONFIG,
@@ -180,9 +180,9 @@ void crew_answer(const Model *m, int max_batch, const Err *err) {
 
 void crew_take_batch(const Model *m, Deal *d, const Call *call, Sample *samples) {
     const int *at = ints;
-    ranks_tell(ints, call->ints * sizeof *ints);
+    ranks_broadcast(ints, call->ints * sizeof *ints);
     d->sum_seconds = call->sum_seconds;
-    if (call->order == CREW_STEP) ranks_tell(d->pace, (size_t)d->ranks * sizeof *d->pace);
+    if (call->order == CREW_STEP) ranks_broadcast(d->pace, (size_t)d->ranks * sizeof *d->pace);
     for (int i = 0; i < call->B; i++) {
         Sample s = {.label = at[0], .number = at[1], .length = {at[2], at[3]}};
         at += HEAD;
@@ -241,5 +241,5 @@ void crew_moments(const Deal *d, int B, real *moments, size_t n) {
         if (d->rank_of[i] == ranks_me()) ranks_send(0, of, n * sizeof *of);
         if (ranks_me() == 0) ranks_receive(d->rank_of[i], of, n * sizeof *of);
     }
-    ranks_tell(moments, (size_t)B * n * sizeof *moments);
+    ranks_broadcast(moments, (size_t)B * n * sizeof *moments);
 }

@@ -330,8 +330,8 @@ static void normalise_batch(Run *r, int B, double population) {
 static void tell_norm(const Engine *e, int segment, real *sums) {
     if (e->ranks < 2 || segment == 0) return;
     const NormAt *at = &e->m->norms[segment - 1];
-    ranks_tell(sums + at->g, (size_t)e->m->conf.d * sizeof *sums);
-    ranks_tell(sums + at->b, (size_t)e->m->conf.d * sizeof *sums);
+    ranks_broadcast(sums + at->g, (size_t)e->m->conf.d * sizeof *sums);
+    ranks_broadcast(sums + at->b, (size_t)e->m->conf.d * sizeof *sums);
 }
 
 static void step_coupled(Run *r, int B, real *sums) {

@@ -75,7 +75,7 @@ static void help_rank_0(void) {
         case CREW_HIRE: be_hired(&h); break;
         case CREW_RELEASE: be_released(&h); break;
         case CREW_WEIGHTS:
-            ranks_tell(h.w, h.m.params.total * sizeof *h.w);
+            ranks_broadcast(h.w, h.m.params.total * sizeof *h.w);
             engine_weights(&h.e, h.w);
             break;
         case CREW_STEP:
