@@ -227,8 +227,8 @@ void assess_print(FILE *f, const Assessment *a, const Trained *t) {
             t->from.which, (long long)t->from.update, describe(score, sizeof score, &a->score, t),
             a->count);
     if (a->cut)
-        fprintf(f, "%d of them are longer than the %d tokens that the model reads, and cut\n",
-                a->cut, t->config.model.conf.max_length);
+        fprintf(f, "%d of them %s longer than the %d tokens that the model reads, and cut\n",
+                a->cut, a->cut == 1 ? "is" : "are", t->config.model.conf.max_length);
     const RunLine *l = measured(a, t);
     if (l) print_measured(f, a, t, l);
     if (a->K) print_commonest(f, a, t);

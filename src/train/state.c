@@ -111,8 +111,8 @@ static bool check_numbers(const Params *p, const StFile *f, Err *err) {
         const StTensor *t = st_find(f, name);
         if (t && t->dtype == (theirs == 64 ? DT_F64 : DT_F32))
             return err_set(err, EX_CONFIG,
-                           "%s: made by a build with %d-bit numbers (make%s), goes on with one of "
-                           "these; here they have %d",
+                           "%s: is of a build with %d-bit numbers (make%s), which can go on with "
+                           "it; this one's have %d",
                            f->path, theirs, theirs == 64 ? " MODE=double" : "", ours);
     }
     return true;
