@@ -7,17 +7,17 @@
 
 #include "core/mem.h"
 #include "core/option.h"
-#include "io/json.h"
 #include "io/json_print.h"
 #include "io/text.h"
+#include "train/config.h"
 
 enum { MOST_SEED = 2147483647, VALUE_SHOWN = 48, NAME_SHOWN = 200 };
 
 /* ---- values ---- */
 
 /* To be freed. */
-static char *one_form(const char *value) {
-    cJSON *v = json_value(value, JSON_MAX_DEPTH);
+static char *one_form(const char *assignment) {
+    cJSON *v = config_value(assignment);
     char *text = json_text(v);
     cJSON_Delete(v);
     return text;
@@ -26,7 +26,7 @@ static char *one_form(const char *value) {
 /* Adds the value, `size` bytes at `value`, unless it is there. */
 static void add_value(GridKey *k, const char *value, size_t size) {
     char *assignment = text_format("%s=%.*s", k->key, (int)size, value);
-    char *text = one_form(strchr(assignment, '=') + 1);
+    char *text = one_form(assignment);
     for (int i = 0; i < k->n; i++)
         if (!strcmp(text, k->text[i])) {
             mem_free(assignment);

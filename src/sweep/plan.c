@@ -336,7 +336,7 @@ static bool same_base(const Plan *p, const cJSON *base, Err *err) {
 
 static void add_values(cJSON *list, const GridKey *k) {
     for (int i = 0; i < k->n; i++) {
-        cJSON *v = json_value(strchr(k->assignment[i], '=') + 1, JSON_MAX_DEPTH);
+        cJSON *v = config_value(k->assignment[i]);
         const cJSON *other = list->child;
         while (other && !cJSON_Compare(other, v, true)) other = other->next;
         if (other)

@@ -265,6 +265,8 @@ static bool check_minutes(const Config *c, Err *err) {
 static const Section sections[] = {
     {"train", train_keys}, {"model", model_keys}, {"data", all_data_keys}, {0}};
 
+cJSON *config_value(const char *assignment) { return override_value(sections, assignment); }
+
 bool config_open(Config *c, const cJSON *root, const char *where, char *const *overrides, int count,
                  Err *err) {
     *c = (Config){0};

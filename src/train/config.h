@@ -60,6 +60,9 @@ void config_complete(cJSON *config);
 void config_differences(const cJSON *a, const cJSON *b, const char *prefix, char *list,
                         size_t size);
 
+/* The value that "key=value" sets (train/override.h); to be deleted. */
+cJSON *config_value(const char *assignment);
+
 /* Whether runs that differ in this key alone are runs of one experiment: "train.seed". */
 bool config_key_is_incidental(const char *key);
 

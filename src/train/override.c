@@ -58,6 +58,12 @@ static bool set(cJSON *root, const Section *sections, const char *override, Err 
                                        : json_override(root, override, err);
 }
 
+cJSON *override_value(const Section *sections, const char *assignment) {
+    const char *value = strchr(assignment, '=') + 1;
+    return is_text(sections, assignment) && *value != '"' ? cJSON_CreateString(value)
+                                                          : json_value(value, JSON_MAX_DEPTH);
+}
+
 bool override_apply(cJSON *root, const Section *sections, char *const *overrides, int count,
                     Err *err) {
     for (int i = 0; i < count; i++)

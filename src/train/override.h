@@ -19,6 +19,10 @@ typedef struct Section {
 bool override_apply(cJSON *root, const Section *sections, char *const *overrides, int count,
                     Err *err);
 
+/* The value of "key=value" as it sets it: of a key that is a text the text, whatever it looks like.
+ * To be deleted. */
+cJSON *override_value(const Section *sections, const char *assignment);
+
 /* Of an error in a key that was set there, which is not in the file `where`: says so, and of a bare
  * name ("lr") which key it stands for. */
 void override_blame(Err *err, const char *where, const cJSON *config, const Section *sections,

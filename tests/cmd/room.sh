@@ -36,7 +36,7 @@ only_files() { test $(($(du -s -B1k "$disk/run" | cut -f1) + $(left))) -ge 2390;
 expect 71 '^cast_bench: out of memory: .*B are needed, .*B are available' "a batch without the memory" \
     "$bin/cast_bench" "$tmp/tiny.json" train.batch=1048576 model.max_length=1000000 --threads 1
 expect 71 '^cast_train: out of memory: .*B are needed, .*B are available' "a model without the memory" \
-    "${train[@]}" model.d=65536 --out "$tmp/large"
+    "${train[@]}" model.d=65536 model.depth=1024 --out "$tmp/large"
 expect 71 '^cast_train: out of memory: more than 18 EB are needed' "a model of more bytes than there are addresses" \
     "$bin/cast_train" "$tmp/tiny.json" model.attention.type=naive model.d_emb=1 model.max_length=16777216 \
     model.depth=1024 model.heads=64 model.d=64 --out "$tmp/endless"

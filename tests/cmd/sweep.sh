@@ -135,12 +135,12 @@ lacks() { # lacks WHY NAME KEY=VALUE...: one run cannot be, before the other is 
     expect 0 "cannot be run: $1" "$2" "$bin/cast_sweep" "$tmp/tiny.json" "${@:3}" --out "$tmp/lacks" --dry-run
     check "and the other can" grep -q 'to be run$' "$tmp/out"
 }
-lacks 'out of memory: ' "a run without the memory" model.d=8,65536
+lacks 'out of memory: ' "a run without the memory" model.d=8,65536 model.depth=1024
 lacks '.*: an update takes train.batch = 100 ' "without the examples" train.batch=3,100
 lacks '.*/none: no prepared data' "without data" data.dir="$tmp/data,$tmp/none"
 lacks 'train.init: .*/none: cannot be read' "without the weights to begin with" train.init="$tmp/none,\"\""
 expect 0 'sbatch' "which a job on another machine may have" \
-    "$bin/cast_sweep" "$tmp/tiny.json" model.d=8,65536 --out "$tmp/lacks" --slurm "$tmp/lacks.sh"
+    "$bin/cast_sweep" "$tmp/tiny.json" model.d=8,65536 model.depth=1024 --out "$tmp/lacks" --slurm "$tmp/lacks.sh"
 check "so that it is among them" grep -qx '#SBATCH --array=1-2' "$tmp/lacks.sh"
 expect 0 'slurm    3 CPUs a task, as OMP_NUM_THREADS says here' "as many cores as the variable says" \
     env OMP_NUM_THREADS=3 "$bin/cast_sweep" "$tmp/tiny.json" --seeds 1..2 --out "$tmp/lacks-3" --slurm "$tmp/lacks-3.sh"

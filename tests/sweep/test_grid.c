@@ -61,6 +61,11 @@ static void test_single_values(void **state) {
     g = open_grid(LISTS("train.lr=1"), "5"); /* --seeds is told even if it is one */
     expect(&g, 0, "train.lr=1 train.seed=5", "seed=5");
     grid_free(&g);
+    g = open_grid(LISTS("data.dir=1.1,1.10,\"1.1\""),
+                  NULL); /* texts, though they look like numbers */
+    assert_int_equal(g.runs, 2);
+    expect(&g, 1, "data.dir=1.10", "dir=1.10");
+    grid_free(&g);
     g = open_grid(LISTS("a={\"b\":1}", "a.c=2", "ab=3"), NULL); /* within what came before */
     assert_int_equal(g.runs, 1);
     grid_free(&g);
