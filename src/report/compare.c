@@ -5,6 +5,7 @@
 
 #include "core/mem.h"
 #include "io/text.h"
+#include "report/figures.h"
 #include "report/rundata.h"
 
 /* In per cent. */
@@ -122,6 +123,20 @@ static void add_notes(Table *t, char *const names[2], bool alone, bool apart) {
                               "hash or number of examples."));
 }
 
+/* Whether some runs of the two tell of other tests, or were tested on more examples. */
+static bool tests_differ(const Group *a, const Group *b) {
+    bool differ = false;
+    for (int i = 0; i < a->n; i++)
+        for (int j = 0; j < b->n; j++) {
+            const Run *x = a->run[i], *y = b->run[j];
+            const double n = x->test[RUN_BEST].value[RUN_COUNT],
+                         m = y->test[RUN_BEST].value[RUN_COUNT];
+            differ |= rundata_tests_differ(x, y);
+            differ |= x->tested[RUN_BEST] && y->tested[RUN_BEST] && n != m && !isnan(n + m);
+        }
+    return differ;
+}
+
 bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names[2], Err *err) {
     bool alone = false, any_apart = false;
     *t = (Table){0};
@@ -135,7 +150,7 @@ bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names
         const Side x = side_of(first), y = side_of(second);
         if (x.seeds == 0 || y.seeds == 0) continue;
         alone |= x.seeds == 1 || y.seeds == 1;
-        const bool apart = rundata_tests_differ(first->run[0], second->run[0]);
+        const bool apart = tests_differ(first, second);
         any_apart |= apart;
         add_row(t, task, &x, &y, apart);
     }

@@ -2,7 +2,7 @@
 #ifndef REPORT_CURVE_H
 #define REPORT_CURVE_H
 
-#include "report/group.h"
+#include "report/figures.h"
 
 typedef enum CurveAxis { CURVE_STEPS, CURVE_TIME, CURVE_TOKENS } CurveAxis;
 typedef enum CurveBand { CURVE_RANGE, CURVE_SD } CurveBand; /* least to most; +- sd */

@@ -247,13 +247,34 @@ static Group *find_group(Groups *g, int first, const Labelled *l) {
     return &g->group[g->n++];
 }
 
-/* Tells groups of one recipe apart that have other data. */
-static void name_data(Groups *g, int first) {
-    bool differ = !g->each && g->n - first > 1;
-    for (int i = first; i < g->n; i++)
-        for (int j = first; j < i; j++) differ |= other_data(&g->group[i], g->group[j].run[0]);
-    for (int i = first; i < g->n && differ; i++) {
-        char *name = rundata_name(g->group[i].run[0]);
+/* A run that tells of its data, if one does. */
+static const Run *telling_run(const Group *g) {
+    for (int i = 0; i < g->n; i++)
+        if (rundata_is_told(g->run[i])) return g->run[i];
+    return g->run[0];
+}
+
+/* In words that no group from `first` on has for other data. */
+static char *data_name(const Groups *g, int first, int i) {
+    const Run *r = telling_run(&g->group[i]);
+    char *name = rundata_name(r);
+    for (int j = first; j < i; j++) {
+        const char *other = group_value(&g->group[j], "data.source");
+        if (strcmp(other, name) != 0 || !other_data(&g->group[j], r)) continue;
+        mem_free(name);
+        return text_format("%s, of %s", other, r->dir);
+    }
+    return name;
+}
+
+/* Tells groups of one task apart where some have other data. */
+static void name_data(Groups *g, int first, int end) {
+    const Run *one = telling_run(&g->group[first]);
+    bool differ = false;
+    for (int i = first + 1; i < end && !rundata_is_told(one); i++) one = telling_run(&g->group[i]);
+    for (int i = first; i < end && !g->each; i++) differ |= other_data(&g->group[i], one);
+    for (int i = first; i < end && differ; i++) {
+        char *name = data_name(g, first, i);
         cJSON_AddStringToObject(g->group[i].values, "data.source", name);
         mem_free(name);
     }
@@ -276,11 +297,14 @@ void groups_make(Groups *g, const RunSet *set, bool each) {
             if (g->n == groups) free_group(&labelled[i].group);
             add_run(group, labelled[i].run);
         }
-        name_data(g, first);
     }
     for (int i = 0; i < set->n; i++) mem_free(labelled[i].text);
     mem_free(labelled);
     qsort(g->group, (size_t)g->n, sizeof *g->group, by_task);
+    for (int i = 0, end; i < g->n; i = end) {
+        for (end = i; end < g->n && !strcmp(g->group[end].task, g->group[i].task);) end++;
+        name_data(g, i, end);
+    }
     g->tasks = g->n > 0 && strcmp(g->group[0].task, g->group[g->n - 1].task) != 0;
     find_keys(g);
     sort_by_keys(g);
@@ -336,8 +360,8 @@ static bool varies(const Groups *g, const char *key) {
     return false;
 }
 
-/* Seeds may begin with weights of their own: a group's value of train.init is its first run's. */
-static bool is_one_of_several(const Group *group, const char *key) {
+/* Seeds may begin with weights of their own. */
+bool group_value_varies(const Group *group, const char *key) {
     for (int i = 1; i < group->n && !strcmp(key, "train.init"); i++)
         if (!same(group_value(group, key), json_string(group->run[i]->config, key))) return true;
     return false;
@@ -356,7 +380,7 @@ char *group_label(const Groups *g, const Group *group, const char *but) {
         const char *title = group_key_title(g, g->key[i]);
         if (*value)
             fprintf(f, "%s%s %s%s", separator, title, value,
-                    is_one_of_several(group, g->key[i]) ? " and others" : "");
+                    group_value_varies(group, g->key[i]) ? " and others" : "");
         else
             fprintf(f, "%sno %s", separator, title);
         separator = ", ";
@@ -397,96 +421,4 @@ bool groups_need_names(const Groups *g) {
         mem_free(name);
     }
     return need;
-}
-
-/* ---- figures ---- */
-
-Spread spread_of(const double *x, int n) {
-    Spread s = {NAN, NAN, NAN, NAN, 0};
-    double sum = 0, squares = 0;
-    for (int i = 0; i < n; i++) {
-        if (isnan(x[i])) continue;
-        if (s.n == 0 || x[i] < s.least) s.least = x[i];
-        if (s.n == 0 || x[i] > s.most) s.most = x[i];
-        sum += x[i];
-        s.n++;
-    }
-    if (s.n > 0) s.mean = sum / s.n;
-    for (int i = 0; i < n; i++)
-        if (!isnan(x[i])) squares += (x[i] - s.mean) * (x[i] - s.mean);
-    if (s.n > 1) s.sd = sqrt(squares / (s.n - 1));
-    return s;
-}
-
-static double accuracy(const RunLine *l) { return l ? 100 * l->value[RUN_ACCURACY] : NAN; }
-
-static double test_accuracy(const Run *r, int which) {
-    return r->tested[which] && run_done(r) ? accuracy(&r->test[which]) : NAN;
-}
-
-static double bits(const Run *r) {
-    const RunLine *l = run_done(r) && r->tested[RUN_BEST] ? &r->test[RUN_BEST] : run_best(r);
-    return l ? l->value[RUN_BITS] : NAN;
-}
-
-static double last_memory(const Run *r) {
-    return r->train.n ? r->train.line[r->train.n - 1].value[RUN_RSS_MB] : NAN;
-}
-
-static double made(const Run *r, int key) {
-    const RunLine l = run_made(r);
-    return l.step ? l.value[key] : NAN;
-}
-
-/* What of a run each Spread is made of. */
-enum { BEST, LAST, VALIDATION, SO_FAR, BITS, SAMPLES, MEMORY, EPOCHS, HOURS, FIGURES };
-
-/* `done_alone`: where any run of the group is done, others do not count among its bits. */
-static double figure(const Run *r, int which, bool done_alone) {
-    switch (which) {
-    case BEST: return test_accuracy(r, RUN_BEST);
-    case LAST: return test_accuracy(r, RUN_LAST);
-    case VALIDATION: return run_done(r) ? accuracy(run_best(r)) : NAN;
-    case SO_FAR: return run_done(r) ? NAN : accuracy(run_best(r));
-    case BITS: return done_alone && !run_done(r) ? NAN : bits(r);
-    case SAMPLES: return run_samples_per_s(r);
-    case MEMORY: return last_memory(r);
-    case EPOCHS: return made(r, RUN_EPOCH);
-    default: return made(r, RUN_SECONDS) / 3600;
-    }
-}
-
-static void measure_model(Result *r, const Run *run) {
-    Config c;
-    Err err;
-    char path[FILE_PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/config.json", run->dir);
-    if (config_load(&c, path, NULL, 0, &err)) {
-        const Model *m = &c.model;
-        r->parameters = (double)params_values(&m->params, PARAM_TRAINED);
-        r->gflop =
-            3e-9 * (m->task.per_example * model_flops(m, m->conf.max_length) + model_head_flops(m));
-    } else {
-        log_warn("%s; so its parameters and GFLOP are not known", err.text);
-    }
-    config_free(&c);
-}
-
-void group_result(Result *r, const Group *g, bool model) {
-    *r = (Result){.runs = g->n, .parameters = NAN, .gflop = NAN, .test_examples = NAN};
-    Spread *const out[FIGURES] = {&r->best,      &r->last,   &r->validation,
-                                  &r->so_far,    &r->bits,   &r->samples_per_s,
-                                  &r->memory_mb, &r->epochs, &r->hours};
-    double *x = mem_alloc((size_t)g->n + 1, sizeof *x);
-    for (int i = 0; i < g->n; i++) r->finished += run_done(g->run[i]);
-    for (int which = 0; which < FIGURES; which++) {
-        for (int i = 0; i < g->n; i++) x[i] = figure(g->run[i], which, r->finished > 0);
-        *out[which] = spread_of(x, g->n);
-    }
-    mem_free(x);
-    for (int i = 0; i < g->n; i++)
-        for (int which = 0; which < RUN_TESTS; which++)
-            if (g->run[i]->tested[which])
-                r->test_examples = g->run[i]->test[which].value[RUN_COUNT];
-    if (model) measure_model(r, g->run[0]);
 }

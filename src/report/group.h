@@ -30,6 +30,8 @@ void groups_free(Groups *g);
 bool group_has(const Group *g, const Run *r);
 /* NULL: the group has no such key. */
 const char *group_value(const Group *g, const char *key);
+/* Whether its runs have values of their own, of which that is the first's: of train.init. */
+bool group_value_varies(const Group *g, const char *key);
 /* "clusters": a key's last part where that says enough among g's keys ("attention" for
  * "model.attention.type"), else all of it. */
 const char *group_key_title(const Groups *g, const char *key);
@@ -40,27 +42,5 @@ char *group_label(const Groups *g, const Group *group, const char *but);
 char *group_name(const Groups *g, const Group *group);
 /* Whether names say something beside keys: those of a sweep's runs, "clusters=16", do not. */
 bool groups_need_names(const Groups *g);
-
-/* Of the values that are numbers. sd: of the sample; NaN of fewer than two, the others of none. */
-typedef struct Spread {
-    double mean, sd, least, most;
-    int n;
-} Spread;
-Spread spread_of(const double *x, int n);
-
-/* A group's runs in one row. Accuracies in per cent. */
-typedef struct Result {
-    int runs, finished;
-    Spread best, last; /* test of the finished */
-    Spread validation; /* the finished runs' best */
-    Spread so_far;     /* the best validation of the others */
-    Spread bits; /* of masked training, a token: tests of the best; of none done, validations */
-    Spread samples_per_s, memory_mb, epochs, hours;
-    double parameters, gflop; /* trained; forward and backward of a sample at full length */
-    double test_examples;     /* NaN: none was tested */
-} Result;
-/* A config that the model cannot be made of is told on standard error; parameters and gflop are
- * then NaN. `model`: these are wanted. */
-void group_result(Result *r, const Group *g, bool model);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef REPORT_MARKS_H
 #define REPORT_MARKS_H
 
-#include "report/group.h"
+#include "report/figures.h"
 #include "report/table.h"
 
 enum {

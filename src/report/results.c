@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "io/text.h"
+#include "report/figures.h"
 
 static bool is_number(const char *s) {
     char *end;
@@ -74,6 +76,17 @@ static void put(Cell **c, double mean, double sd) {
     (*c)++;
 }
 
+static void put_value(Cell *c, const Group *group, const char *key) {
+    const char *value = group_value(group, key);
+    if (!value || !group_value_varies(group, key)) {
+        cell_text(c, value);
+        return;
+    }
+    char *first = text_format("%s and others", value);
+    cell_text(c, first);
+    mem_free(first);
+}
+
 static void add_row(Table *t, const Groups *g, const Group *group, const Result *r, Extra extra) {
     Cell *c = table_row(t);
     if (extra.named) {
@@ -82,7 +95,7 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
         mem_free(name);
     }
     cell_text(c++, group->task);
-    for (int i = 0; i < g->nkeys; i++) cell_text(c++, group_value(group, g->key[i]));
+    for (int i = 0; i < g->nkeys; i++) put_value(c++, group, g->key[i]);
     put(&c, r->finished, r->runs);
     put(&c, r->validation.mean, r->validation.sd);
     put(&c, r->best.mean, r->best.sd);

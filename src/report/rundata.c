@@ -27,6 +27,8 @@ static bool split_differs(const Run *a, const Run *b, int split) {
     return x && y ? strcmp(x, y) != 0 : item_differs(a, b, split_names[split]);
 }
 
+bool rundata_is_told(const Run *r) { return data_of(r) != NULL; }
+
 bool rundata_tests_differ(const Run *a, const Run *b) { return split_differs(a, b, SPLIT_TEST); }
 
 bool rundata_differ(const Run *a, const Run *b) {

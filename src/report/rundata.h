@@ -11,6 +11,8 @@
 bool rundata_differ(const Run *a, const Run *b);
 /* The same of the test split alone, by its hash or its number of examples. */
 bool rundata_tests_differ(const Run *a, const Run *b);
+/* Whether its env.json tells of its data, as 0.1.0's did not. */
+bool rundata_is_told(const Run *r);
 /* What tells a run's data from those of others, in a few words; to be freed. */
 char *rundata_name(const Run *r);
 

@@ -373,6 +373,9 @@ else
     echo "ok - # SKIP no gnuplot or LaTeX with booktabs: no paper is made"
 fi
 
+expect 0 'text-masked-1-masked/last.safetensors and others' "first weights that are each seed's own" \
+    "$report" results/metrics/best/text-{1,masked-1,masked-2} --format csv
+
 # ---- two side by side ----
 
 # Tests of 1000 examples: deviations over seeds 2.83 and 1.41, of the test set 1.48 and 1.58.
@@ -442,4 +445,18 @@ expect 0 'accept-data\) +\|.* 80.00 ' "one that changed them is apart" "$report"
 data far there 8
 expect 0 '^listops,30,.*,80,.*,,,,,of other tests' "nothing is said of tests on other examples" \
     "$report" "$tmp/data/one" "$tmp/data/far" --compare --format csv
+make_run "$tmp/data/wide" 8 1 20 0.60
+sed -i 's/"which": "best"/"count": 1000, &/' "$tmp/data/wide/metrics.jsonl"
+data far there 9 bb
+data wide there 9 bb
+expect 0 'listops \| +8 \| there: 9 / 9 / 9, hashes bb +\|' "another recipe's data are told as well" "$report" "$tmp/data"
+echo '{ "version": "0.1.0" }' >"$tmp/data/two/env.json"
+data one here 9 aa
+data wide there 8
+expect 0 '^listops,32,.*,60,.*,,,,,of other tests' "whichever run tells of its tests" \
+    "$report" "$tmp/data/two" "$tmp/data/one" "$tmp/data/wide" --compare --format csv
+data wide here 9 aa
+sed -i 's/"count": 1000/"count": 100/' "$tmp/data/wide/metrics.jsonl"
+expect 0 '^listops,32,.*,60,.*,,,,,of other tests' "of a part of the test set neither" \
+    "$report" "$tmp/data/one" "$tmp/data/two" "$tmp/data/wide" --compare --format csv
 expect 64 'compare takes no --papers' "with another table" "$report" "$a" "$b" --compare --papers

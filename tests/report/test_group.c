@@ -1,4 +1,4 @@
-#include "report/group.h"
+#include "report/figures.h"
 
 #include <math.h>
 #include <setjmp.h>
