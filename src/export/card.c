@@ -10,7 +10,7 @@
 #include "io/json.h"
 #include "io/json_print.h"
 #include "io/text.h"
-#include "report/group.h"
+#include "report/figures.h"
 #include "train/evaluate.h"
 #include "train/identity.h"
 
@@ -229,15 +229,30 @@ static void print_commands(const Writer *w) {
     fprintf(w->f, "```\n");
 }
 
-/* Of a module whose name may be no word of Python's. */
+static void print_load(const Writer *w, const char *end, const char *what) {
+    char *file = text_format("%s%s.py", w->name, end);
+    cJSON *name = cJSON_CreateString(file);
+    char *quoted = cJSON_PrintUnformatted(name);
+    fprintf(w->f,
+            "from importlib.util import module_from_spec, spec_from_file_location\n"
+            "spec = spec_from_file_location(\"reader\", %s)\n"
+            "reader = module_from_spec(spec)\n"
+            "spec.loader.exec_module(reader)\n"
+            "%s = reader.%s\n",
+            quoted, what, what);
+    cJSON_free(quoted);
+    cJSON_Delete(name);
+    mem_free(file);
+}
+
+/* Of a module whose name may be no word of Python's, and have dots. */
 static void print_import(const Writer *w, const char *end, const char *what) {
     static const char digits[] = "0123456789",
                       word[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     if (!strspn(w->name, digits) && !w->name[strspn(w->name, word)])
         fprintf(w->f, "from %s%s import %s\n", w->name, end, what);
     else
-        fprintf(w->f, "from importlib import import_module\n%s = import_module(\"%s%s\").%s\n",
-                what, w->name, end, what);
+        print_load(w, end, what);
 }
 
 /* What a document is to come as: the ids of what it is made of. */
