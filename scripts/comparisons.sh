@@ -51,15 +51,20 @@ report() { # report NAME
     ./cast_report "$dir/$1.jsonl" --what points --plot "$dir/$1.svg" --format md || failed=1
 }
 
+# Text's norm in the pages, which configs/text.json had then (results/paper.md).
+scale="model.norm=scale model.pre_norm=false"
+
 # Full attention on Text and on Image, an hour each on two cores.
 full() {
     local dir=runs/swap$suffix
-    train "$dir/full-text" configs/text.json "$(part 1800)" model.attention.type=full
+    # shellcheck disable=SC2086
+    train "$dir/full-text" configs/text.json "$(part 1800)" $scale model.attention.type=full
     train "$dir/full-image" configs/image.json "$(part 1900)" model.attention.type=full train.warmup="$(part 200)" \
         train.lr=1e-3
 }
 
-of_random() { row "$1" ./cast_bench configs/text.json model.max_length=1024 "${@:2}" --approximation; }
+# shellcheck disable=SC2086
+of_random() { row "$1" ./cast_bench configs/text.json model.max_length=1024 $scale "${@:2}" --approximation; }
 of_run() { row "$2" ./cast_eval "$1" --last "${@:3}" --approximation --limit "$(part 100)"; }
 accuracy() { row "$2" ./cast_eval "$1" --last "${@:3}" --limit "$(part 2500)"; }
 
@@ -93,7 +98,9 @@ swap() {
 # A quarter of an hour's updates on two cores, as many as the mechanism makes on quiet ones, at the mean length of
 # Text's reviews.
 budget_of() { # budget_of TASK LENGTH ROW KEY=VALUE...
-    local task=$1 bench=${3%.json}-step.json updates seconds
+    local task=$1 bench=${3%.json}-step.json updates seconds norm=()
+    [ "$task" != text ] || read -r -a norm <<<"$scale"
+    set -- "${@:1:3}" "${norm[@]}" "${@:4}"
     row "$bench" ./cast_bench "configs/$task.json" model.max_length="$2" "${@:4}" --threads 2 --seconds 3
     updates=$(sed -E 's/.*"updates_per_s": *([0-9.e+-]+).*/\1/' "$bench")
     seconds=$(sed -E 's/.*"samples_per_s": *([0-9.e+-]+).*/\1/' "$bench" | awk '{ print 1 / $1 }')
