@@ -7,6 +7,7 @@
 # tests/fuzz/TARGET.dict, where there is one, has words that libFuzzer would hardly guess.
 # To look at a finding: make MODE=asan tests && build/asan/tests/fuzz/fuzz_npy build/fuzz/found/npy-crash-...
 set -u
+export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
 cd "$(dirname "$0")/.." || exit 1
 seconds=${1:?usage: fuzz.sh SECONDS TARGET...}
 shift

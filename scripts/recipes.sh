@@ -36,7 +36,7 @@ easier() { # easier TASK GRADE: as options of cast_data generate
 on_easier() { # on_easier GRADE RUN TASK UPDATES KEY=VALUE...
     local data=data/$3-$1
     # shellcheck disable=SC2046
-    [[ -e $data ]] || heed ./cast_data generate "$3" $(easier "$3" "$1") --out "$data" || exit
+    [[ -e $data/train.safetensors ]] || heed ./cast_data generate "$3" $(easier "$3" "$1") --out "$data" || exit
     cast_train "configs/$3.json" "${@:5}" data.dir="$data" train.steps="$4" train.eval_every=$((($4 + 3) / 4)) \
         --no-test --out "$2"
 }

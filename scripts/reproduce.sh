@@ -27,6 +27,7 @@
 #   reproduce.sh parts [TASK...]     image-thin and text-batch of the search with one part taken out, 20 minutes a run
 #   reproduce.sh search [TASK...]    the runs of 10 to 30 minutes that the recipes of "best" were chosen from
 set -eu
+export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
 cd "$(dirname "$0")/.."
 
 wrong() { # wrong MESSAGE

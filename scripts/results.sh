@@ -21,6 +21,7 @@
 #   results.sh pairs N A B [A B]...
 #                            the same of every B to its A, and of all B together to all A
 set -eu
+export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
 cd "$(dirname "$0")/.."
 
 rebuild() { # PAGE: its commands in bash, where one that fails in front of a pipe counts

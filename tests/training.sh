@@ -3,7 +3,8 @@
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 export bin=$CAST_BIN
-unset CAST_DATA NO_COLOR CLICOLOR_FORCE COLUMNS
+unset CAST_DATA NO_COLOR CLICOLOR_FORCE COLUMNS OMP_NUM_THREADS OMP_THREAD_LIMIT OPENBLAS_CORETYPE
+unset "${!SLURM_@}"
 export LC_ALL=C.UTF-8
 
 put() { # put BYTES VALUE: little-endian, appended to $bytes as escapes

@@ -13,7 +13,7 @@ for program in cast_train cast_sweep cast_step cast_data cast_bench cast_eval ca
     expect 0 "^usage: $program" "$program --help" "$bin/$program" --help
     check "within 100 columns" awk '/^keys,/ { exit } length > 100 { exit 1 }' "$tmp/out"
     expect 0 "^$program [0-9]+\.[0-9]+\.[0-9]+" "$program --version" "$bin/$program" --version
-    [ -e .git ] && check "with its commit" grep -qE '^commit [0-9a-f]{12}(-dirty)?$' "$tmp/out"
+    [ -e .git ] && git describe --always >"$tmp/commit" 2>&1 && check "with its commit" grep -qE '^commit [0-9a-f]{12}(-dirty)?$' "$tmp/out"
 done
 
 # ---- cast_step ----

@@ -60,6 +60,7 @@ expect 73 'tiny.json: is no directory' "a run in a file" "${train[@]}" --out "$t
 expect 64 'json is of --dry-run' "which a run does not print" "${train[@]}" --out "$tmp/dry" --json
 check "a dry run touches nothing" test ! -e "$tmp/dry"
 expect 0 'test accuracy of best' "trains and tests" "${train[@]}" --out "$tmp/whole"
+cp "$tmp/out" "$tmp/whole-log"
 whole=$(hash_of "$tmp/whole")
 
 # ---- smoke runs ----
@@ -142,7 +143,7 @@ check "two lines of validation" test "$(grep -c '"kind": "val".*"count": 9' "$tm
 check "tests of last and best" test "$(grep -cE '"which": "(last|best)"' "$tmp/whole/metrics.jsonl")" = 2
 check "which are written last" test -z "$(find "$tmp/whole" -type f -newer "$tmp/whole/metrics.jsonl")"
 check "a new run begins without a mark" test "$(grep -c '"resume"' "$tmp/whole/metrics.jsonl")" = 0
-check "no terminal codes in a log" test -z "$(tr -d '[:print:]\n' <"$tmp/out")"
+check "no terminal codes in a log" test -z "$(tr -d '[:print:]\n' <"$tmp/whole-log")"
 cp -r "$tmp/whole" "$tmp/again"
 expect 0 'resuming at update 20' "a finished run tests again" "${train[@]}" --out "$tmp/again"
 check "and is as it was" test "$(hash_of "$tmp/again")" = "$whole"
@@ -347,6 +348,7 @@ done
 result $? "a second signal after 0.7 s (status $status)" "$tmp/out"
 
 # Killed without warning again and again, at whatever it was doing.
+"${long[@]}" --out "$tmp/killed" --stop-at 3 >"$tmp/out" 2>&1
 killed=0
 for ((i = 0; i < 8; i++)); do
     "${long[@]}" --out "$tmp/killed" --threads $((i % 2 + 1)) >"$tmp/out" 2>&1 &
