@@ -10,6 +10,14 @@ static bool decode(unsigned char *grey, const void *data, size_t size) {
     return png_grey_decode(grey, WIDTH, HEIGHT, data, size, "fuzz.png", &err);
 }
 
+/* What is read as grey is a picture in colours, too; much else is one in colours alone. */
+static void decode_rgb(bool is_grey, const void *data, size_t size) {
+    unsigned char rgb[3 * PIXELS];
+    Err err;
+    const bool ok = png_rgb_decode(rgb, WIDTH, HEIGHT, data, size, "fuzz.png", &err);
+    REQUIRE(ok || !is_grey, "grey, but no picture: %s", err.text);
+}
+
 /* Right checksums in the chunks, which a fuzzer hardly ever hits. */
 static void seal(unsigned char *png, size_t size) {
     for (size_t at = 8; at < size && size - at >= 12;) {
@@ -29,7 +37,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     decode(grey, data, size);
     bytes_add(&b, data, size);
     seal(b.data, size);
-    if (decode(grey, b.data, size)) {
+    const bool is_grey = decode(grey, b.data, size);
+    decode_rgb(is_grey, b.data, size);
+    if (is_grey) {
         const char *path = fuzz_path("fuzz.png");
         REQUIRE(png_grey_write(path, grey, WIDTH, HEIGHT, &err), "%s", err.text);
         unsigned char *written = scratch_read(path, &size);
