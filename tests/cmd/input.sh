@@ -148,7 +148,7 @@ printf 'a longer text\nof two lines\n' >"$tmp/texts/b.txt"
 small=(model.max_length=64 model.attention.clusters=4 model.attention.cluster_size=16 model.d=8 model.d_emb=8 model.d_ff=8)
 "$bin/cast_train" text --fast "${small[@]}" --out "$tmp/text" >"$tmp/log" 2>&1
 result $? "a run of text" "$tmp/log"
-expect 0 "negative|positive +.*texts/b.txt$" "a file each" predict text "$tmp/texts"
+expect 0 "(negative|positive) +.*texts/b.txt$" "a file each" predict text "$tmp/texts"
 expect 0 'line 2$' "a line each" predict text "$tmp/texts/b.txt" --lines
 expect 0 'document is longer than the [0-9]+ tokens' "more than it reads is said" \
     bash -c "head -c 20000 /dev/zero | tr '\\0' x | '$bin/cast_eval' '$tmp/text' --input -"

@@ -158,6 +158,7 @@ goes_on() { # goes_on DIR: the checkpoint is whole, and gives the bits of an und
     local at
     "$out/cast_train" "${long[@]}" --out "$1" --stop-at 1 --dry-run >"$tmp/log" 2>&1 || return 1
     at=$(sed -nE 's/.*resuming at update ([0-9]+).*/\1/p' "$tmp/log")
+    [ -n "$at" ] || return 1
     rm -rf "$tmp/plain"
     "$out/cast_train" "${long[@]}" --out "$tmp/plain" --stop-at $((at + 3)) >>"$tmp/log" 2>&1 &&
         "$out/cast_train" "${long[@]}" --out "$1" --stop-at $((at + 3)) >>"$tmp/log" 2>&1 &&
