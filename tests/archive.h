@@ -43,8 +43,7 @@ static inline void tar_seal(unsigned char *header) {
     memcpy(header + 148, text, 7);
 }
 
-/* The same of all blocks from an offset on that say they are headers; a fuzzer hardly ever hits it.
- */
+/* Of all blocks from an offset on that look like headers: a fuzzer hardly ever hits the sums. */
 static inline void tar_seal_all(Bytes *b, size_t from) {
     for (size_t at = from; b->size - at >= 512; at += 512)
         if (memcmp(b->data + at + 257, "ustar", 5) == 0) tar_seal(b->data + at);

@@ -13,6 +13,13 @@ static const struct {
              {"retrieval", 2, false}, {"listops", 1, false}, {"custom", 1, false},
              {"custom", 2, false}};
 
+static void check_set(const Input *in, int vocab) {
+    REQUIRE(in->n > 0 && in->n == in->set.examples, "%d examples of %d", in->n, in->set.examples);
+    for (int i = 0; i < in->n; i++) REQUIRE(in->name[i] && *in->name[i], "example %d: no name", i);
+    for (int64_t i = 0; i < in->set.offsets[in->set.documents]; i++)
+        REQUIRE(dataset_id(&in->set, i) < (unsigned)vocab, "id %u", dataset_id(&in->set, i));
+}
+
 /* The first byte says which kind. What is taken has examples, of ids that the model knows. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0) return 0;
@@ -30,8 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Input in;
     Err err;
     if (!input_open(&in, &asked, &err)) return 0;
-    REQUIRE(in.n > 0 && in.n == in.set.examples, "%d examples of %d", in.n, in.set.examples);
-    for (int i = 0; i < in.n; i++) REQUIRE(in.name[i] && *in.name[i], "example %d has no name", i);
+    check_set(&in, asked.vocab);
     input_close(&in);
     return 0;
 }

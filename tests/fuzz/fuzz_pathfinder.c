@@ -6,7 +6,7 @@
 
 enum { SIDE = 3, PIXELS = SIDE * SIDE };
 
-/* What opens has samples, each with a label and once, and its images come or are told about. */
+/* What opens has samples, each with a label, and its images come or are told about. */
 static void look(const char *place) {
     Err err;
     Tree *t = tree_open(place, SIDE, &err);
