@@ -56,10 +56,12 @@ void metrics_close(Metrics *m) {
     *m = (Metrics){.fd = -1};
 }
 
-void metrics_begin(Metrics *m) { rewind(m->line); }
+void metrics_begin(Metrics *m) { fseek(m->line, (long)m->refused, SEEK_SET); }
+
+static bool is_empty(const Metrics *m) { return ftell(m->line) == (long)m->refused; }
 
 static void print_key(Metrics *m, const char *key) {
-    fputs(ftell(m->line) == 0 ? "{" : ", ", m->line);
+    fputs(is_empty(m) ? "{" : ", ", m->line);
     json_print_string(m->line, key);
     fputs(": ", m->line);
 }
@@ -80,9 +82,17 @@ void metrics_text(Metrics *m, const char *key, const char *value) {
 }
 
 bool metrics_end(Metrics *m, Err *err) {
-    fputs(ftell(m->line) == 0 ? "{}\n" : "}\n", m->line);
+    fputs(is_empty(m) ? "{}\n" : "}\n", m->line);
     fflush(m->line);
-    return file_append(m->fd, m->text, m->size) || file_fails(m->path, "be written", EX_IOERR, err);
+    m->refused = m->size;
+    return metrics_flush(m, err);
+}
+
+bool metrics_flush(Metrics *m, Err *err) {
+    if (m->refused > 0 && !file_append(m->fd, m->text, m->refused))
+        return file_fails(m->path, "be written", EX_IOERR, err);
+    m->refused = 0;
+    return true;
 }
 
 /* As good as the system can: a failure loses nothing as long as the power stays. */

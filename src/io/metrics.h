@@ -5,7 +5,8 @@
  *     metrics_real(&m, "loss", loss);
  *     if (!metrics_end(&m, err)) ...
  *
- * A line is written by a single write, so that a reader sees whole lines only. */
+ * A line is written by a single write, so that a reader sees whole lines only. One that the disk
+ * refuses is kept, and written with the next. */
 #ifndef IO_METRICS_H
 #define IO_METRICS_H
 
@@ -16,9 +17,9 @@
 typedef struct Metrics {
     int fd; /* -1: closed, which metrics_close takes too */
     char *path;
-    FILE *line; /* the line being built, in `text` */
+    FILE *line; /* lines that were refused, and the one being built, in `text` */
     char *text;
-    size_t size;
+    size_t size, refused; /* bytes */
 } Metrics;
 
 /* Creates the file (EX_CANTCREAT), or appends: a last line torn by a crash is first ended
@@ -32,8 +33,10 @@ void metrics_begin(Metrics *m);
 void metrics_int(Metrics *m, const char *key, long long value);
 void metrics_real(Metrics *m, const char *key, double value);
 void metrics_text(Metrics *m, const char *key, const char *value);
-/* Writes the line (EX_IOERR). On failure the file is as before, and the next line may be tried. */
+/* Writes the line (EX_IOERR), behind those that were refused. On failure the file is as before. */
 bool metrics_end(Metrics *m, Err *err);
+/* Tries again what was refused, between lines (EX_IOERR). */
+bool metrics_flush(Metrics *m, Err *err);
 /* Before a checkpoint is written: lines up to here outlast a loss of power where it does. */
 void metrics_sync(const Metrics *m);
 

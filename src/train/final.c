@@ -16,20 +16,15 @@ static bool read_best(Keeper *k, int64_t *update, Err *err) {
     return ok;
 }
 
-static bool write_line(Final *f, const FinalTest *test) {
-    return meter_test(f->meter, test->which, test->update, &test->score,
-                      f->loader->examples[SPLIT_TEST]);
-}
-
 static void tell(Final *f, const FinalTest *test) {
     char head[96], loss[64];
-    if (!write_line(f, test)) f->lost = true;
+    const int examples = f->loader->examples[SPLIT_TEST];
+    meter_test(f->meter, test->which, test->update, &test->score, examples);
     f->test[f->n++] = *test;
     snprintf(head, sizeof head, "test accuracy of %s (update %lld): %.2f %%", test->which,
              (long long)test->update, 100 * test->score.accuracy);
     log_headed(LOG_BOLD, head, ", %s, %d examples",
-               loss_text(loss, sizeof loss, test->score.loss, f->meter->conf->objective),
-               f->loader->examples[SPLIT_TEST]);
+               loss_text(loss, sizeof loss, test->score.loss, f->meter->conf->objective), examples);
 }
 
 static bool evaluated(Final *f, const State *s, FinalTest *test, Err *err) {
@@ -55,12 +50,4 @@ bool final_make(Final *f, Err *err) {
         return false;
     tell(f, &best);
     return true;
-}
-
-/* All of them, in their order: a test of the last outdoes one of the best that stands above it. */
-bool final_write_lost(Final *f, Err *err) {
-    bool ok = true;
-    for (int i = 0; f->lost && i < f->n; i++) ok = write_line(f, &f->test[i]) && ok;
-    return ok || err_set(err, EX_IOERR, "%s: the results of the test are NOT in it",
-                         f->keep->dir->metrics);
 }

@@ -21,13 +21,10 @@ typedef struct Final {
     Engine *engine;
     FinalTest test[RUN_TESTS];
     int n;
-    bool lost; /* a line of theirs could not be written */
 } Final;
 
 /* Tests and tells, in that order. EX_TEMPFAIL: a signal came; EX_SOFTWARE: a number is not finite;
  * EX_DATAERR, EX_NOINPUT: the data, or the best weights, are not what they were. */
 bool final_make(Final *f, Err *err);
-/* Writes what could not be written to the metrics again (EX_IOERR). */
-bool final_write_lost(Final *f, Err *err);
 
 #endif

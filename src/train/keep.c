@@ -111,12 +111,23 @@ bool keep_last(Keeper *k, Err *err) {
     return !k->gone || lost(k, err);
 }
 
+/* No save needs the room any more. */
+static bool write_lines(Keeper *k, Err *err) {
+    while (!metrics_flush(&k->meter->file, err))
+        if (!rundir_give_room(k->dir))
+            return err_set(err, err->code, "%s. Its last lines are lost", err->text);
+    return true;
+}
+
 bool keep_at_end(Keeper *k, Err *err) {
+    Err unwritten;
     if (!k->saved || k->best_waits || !rundir_stands(k->dir, err)) save(k, err);
+    const bool written = write_lines(k, &unwritten);
     if (!k->saved) return lost(k, err);
-    return !k->best_waits ||
-           err_set(err, EX_IOERR, "the best weights, of update %lld, are lost: %s",
-                   (long long)k->best.update, err->text);
+    if (k->best_waits)
+        return err_set(err, EX_IOERR, "the best weights, of update %lld, are lost: %s",
+                       (long long)k->best.update, err->text);
+    return written || err_set(err, unwritten.code, "%s", unwritten.text);
 }
 
 /* ---- those of the last validations ---- */

@@ -1,7 +1,7 @@
 /* What a run keeps of its state on the disk (train/rundir.h): the last, the best, with
  * train.nan=rollback that of the last validation, and with train.keep those of the last few. What
  * cannot be written ends no run: it is told, and tried again whenever the last is saved; what never
- * could be is an error at the end. */
+ * could be, lines of metrics among it, is an error at the end. */
 #ifndef TRAIN_KEEP_H
 #define TRAIN_KEEP_H
 

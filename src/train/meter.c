@@ -143,18 +143,25 @@ static void scalars(Meter *m, const char *group, const Score *score) {
 }
 
 /* A full disk does not stop training; it is told once. */
-static void tell_end(bool *failing, bool ok, const Err *err) {
-    if (!ok && !*failing) log_warn("%s; training goes on, later lines are tried", err->text);
+static void tell_end(bool *failing, bool ok, const char *later, const Err *err) {
+    if (!ok && !*failing) log_warn("%s; training goes on, and %s", err->text, later);
     *failing = !ok;
 }
 
-/* Whether the line is in metrics.jsonl. */
-static bool end(Meter *m) {
+static void end_line(Meter *m) {
     Err err;
-    const bool written = metrics_end(&m->file, &err);
-    tell_end(&m->failing, written, &err);
-    tell_end(&m->events_failing, events_end(&m->events, &err), &err);
-    return written;
+    tell_end(&m->failing, metrics_end(&m->file, &err), "this line is tried again with the next",
+             &err);
+}
+
+static void tell_events(Meter *m, bool ok, const Err *err) {
+    tell_end(&m->events_failing, ok, "later lines are tried", err);
+}
+
+static void end(Meter *m) {
+    Err err;
+    end_line(m);
+    tell_events(m, events_end(&m->events, &err), &err);
 }
 
 static void report(Meter *m, State *s, double lr) {
@@ -212,11 +219,6 @@ static void begin_mark(Meter *m, const char *kind, int64_t update) {
     metrics_real(&m->file, "seconds", m->seconds);
 }
 
-static void end_line(Meter *m) {
-    Err err;
-    tell_end(&m->failing, metrics_end(&m->file, &err), &err);
-}
-
 void meter_mark(Meter *m, const char *kind, int64_t update) {
     begin_mark(m, kind, update);
     end_line(m);
@@ -245,7 +247,7 @@ void meter_rollback(Meter *m, const State *s, int64_t from) {
     end_line(m);
     m->now = m->before = (Work){0};
     m->tally_before = (Tally){0};
-    if (!events_go_back(&m->events, s->update, &err)) tell_end(&m->events_failing, false, &err);
+    if (!events_go_back(&m->events, s->update, &err)) tell_events(m, false, &err);
 }
 
 void meter_changes(Meter *m, int64_t update, const Identity *was, const Identity *now) {
@@ -267,10 +269,10 @@ void meter_validation(Meter *m, int64_t update, const Score *score, int count, d
     end(m);
 }
 
-bool meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count) {
+void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count) {
     begin(m, "test", update);
     metrics_text(&m->file, "which", which);
     scalars(m, strcmp(which, "last") == 0 ? "test_last" : "test_best", score);
     metrics_int(&m->file, "count", count);
-    return end(m);
+    end(m);
 }

@@ -185,8 +185,7 @@ static bool validate(Trainer *t, Err *err) {
 /* What the tests could not do is told; what is not saved is tried again. */
 static bool untested(Trainer *t, Err *err) {
     Err lost;
-    const bool told = final_write_lost(&t->final, &lost);
-    if (!keep_at_end(&t->keep, &lost) || !told)
+    if (!keep_at_end(&t->keep, &lost))
         format_add(err->text, sizeof err->text, ". NOT all is saved: %s", lost.text);
     return false;
 }
@@ -278,9 +277,7 @@ static bool work(Trainer *t, TrainEnd *end, Err *err) {
     Err lost; /* of a figure that shares are held against: not the run's */
     rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), &lost);
     if (*end == TRAIN_DONE && !t->r->no_test && !test(t, err)) return false;
-    const bool told = final_write_lost(&t->final, &lost);
     if (!keep_at_end(&t->keep, err)) return false;
-    if (!told) return err_set(err, lost.code, "%s", lost.text);
     tell_end(t);
     return true;
 }

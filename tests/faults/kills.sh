@@ -50,7 +50,7 @@ same_end() { # same_end NAME
 
 # Until it was killed so often, and then to its end. Prints how often it came to its end.
 kill_often() { # kill_often NAME MILLISECONDS
-    local name=$1 killed=0 ends=1 ms status half whom=(all first)
+    local name=$1 killed=0 ends=1 ms status half saved whom=(all first)
     begin "$name"
     while [ $killed -lt "$kills" ]; do
         ms=$(((RANDOM << 15 | RANDOM) * $2 >> 30))
@@ -64,7 +64,9 @@ kill_often() { # kill_often NAME MILLISECONDS
         half=$(half_written "$name")
         [ -z "$half" ] || { echo "WRONG: $half is half-written after $killed kills" && return 1; }
     done
+    saved=$(find "$tmp/$name/run" -name last.safetensors 2>/dev/null)
     run "$name" || { echo "WRONG: status $? in the end: $(tail -n 1 "$tmp/$name.err")" && return 1; }
+    [ -z "$saved" ] || resumed "$name" || { echo "WRONG: it begins anew beside a checkpoint" && return 1; }
     same_end "$name" && echo "$ends"
 }
 

@@ -90,29 +90,65 @@ static void appends_after_a_crash(void **state) {
     check_text(path, "{\"step\": 1}\n{\"st\n{\"step\": 2}\n{\"step\": 3}\n");
 }
 
-static void full_disk_leaves_no_half_line(void **state) {
+static bool end_on_full_disk(Metrics *m, rlim_t bytes, Err *err) {
+    struct rlimit saved, small;
+    getrlimit(RLIMIT_FSIZE, &saved);
+    small = (struct rlimit){.rlim_cur = bytes, .rlim_max = saved.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    const bool ok = metrics_end(m, err);
+    setrlimit(RLIMIT_FSIZE, &saved);
+    return ok;
+}
+
+static void refuse_step(Metrics *m, int step) {
+    Err err;
+    metrics_begin(m);
+    metrics_int(m, "step", step);
+    assert_false(end_on_full_disk(m, 8, &err));
+    assert_int_equal(err.code, EX_IOERR);
+    assert_non_null(strstr(err.text, strerror(EFBIG)));
+    assert_non_null(strstr(err.text, m->path));
+}
+
+static void full_disk_keeps_lines_whole(void **state) {
     (void)state;
     Err err;
     Metrics m;
-    struct rlimit saved, small;
     const char *path = scratch("full.jsonl");
     signal(SIGXFSZ, SIG_IGN);
     assert_true(metrics_open(&m, path, &err));
     write_step(&m, 1);
-    getrlimit(RLIMIT_FSIZE, &saved);
-    small = (struct rlimit){.rlim_cur = 16, .rlim_max = saved.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &small);
+    refuse_step(&m, 2);
+    refuse_step(&m, 3);
+    check_text(path, "{\"step\": 1}\n");
     metrics_begin(&m);
-    metrics_int(&m, "step", 2);
-    bool ok = metrics_end(&m, &err);
-    setrlimit(RLIMIT_FSIZE, &saved);
-    assert_false(ok);
-    assert_int_equal(err.code, EX_IOERR);
-    assert_non_null(strstr(err.text, strerror(EFBIG)));
-    assert_non_null(strstr(err.text, path));
-    write_step(&m, 3);
+    metrics_int(&m, "dropped", 1);
+    write_step(&m, 4);
+    check_text(path, "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n{\"step\": 4}\n");
+    write_step(&m, 5);
     metrics_close(&m);
-    check_text(path, "{\"step\": 1}\n{\"step\": 3}\n");
+    check_text(path, "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n{\"step\": 4}\n{\"step\": 5}\n");
+}
+
+/* Without a line that comes after it, and not the line that is begun. */
+static void what_was_refused_is_flushed(void **state) {
+    (void)state;
+    Err err;
+    Metrics m;
+    const char *path = scratch("flushed.jsonl");
+    signal(SIGXFSZ, SIG_IGN);
+    assert_true(metrics_open(&m, path, &err));
+    assert_true(metrics_flush(&m, &err));
+    refuse_step(&m, 1);
+    metrics_begin(&m);
+    metrics_int(&m, "begun", 1);
+    for (int i = 0; i < 2; i++) {
+        assert_true(metrics_flush(&m, &err));
+        check_text(path, "{\"step\": 1}\n");
+    }
+    write_step(&m, 2);
+    metrics_close(&m);
+    check_text(path, "{\"step\": 1}\n{\"step\": 2}\n");
 }
 
 static void refuses_what_is_no_file(void **state) {
@@ -132,8 +168,11 @@ static void refuses_what_is_no_file(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_of_json),           cmocka_unit_test(numbers_come_back),
-        cmocka_unit_test(appends_after_a_crash),   cmocka_unit_test(full_disk_leaves_no_half_line),
+        cmocka_unit_test(lines_of_json),
+        cmocka_unit_test(numbers_come_back),
+        cmocka_unit_test(appends_after_a_crash),
+        cmocka_unit_test(full_disk_keeps_lines_whole),
+        cmocka_unit_test(what_was_refused_is_flushed),
         cmocka_unit_test(refuses_what_is_no_file),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
