@@ -69,6 +69,15 @@ void keep_best(Keeper *k, const Score *score) {
 
 static const State *with_best(const Keeper *k) { return k->best_waits ? &k->best : k->state; }
 
+void keep_forget_best(Keeper *k) {
+    State *s = k->state;
+    if (s->best_update)
+        log_warn("the best so far, of update %lld, did so on other examples: it is sought anew",
+                 (long long)s->best_update);
+    s->best_update = s->stale = s->evaluated = 0;
+    k->saved = false;
+}
+
 int64_t keep_best_so_far(const Keeper *k) { return with_best(k)->best_update; }
 
 bool keep_would_be_best(const Keeper *k, const Score *score) {

@@ -35,6 +35,8 @@ bool keep_at_end(Keeper *k, Err *err);
 /* The state that was just validated is the best so far: writes it, and then names it so. What
  * waited to be written is none any more. */
 void keep_best(Keeper *k, const Score *score);
+/* Other examples validate from here on, the update at hand too if it is one to validate. */
+void keep_forget_best(Keeper *k);
 /* The update of the best so far, 0 for none. */
 int64_t keep_best_so_far(const Keeper *k);
 

@@ -78,6 +78,17 @@ static bool tells_of_data(const cJSON *change) {
     return what && !strncmp(what, "data.", 5);
 }
 
+/* Whether other examples validate from here on: a share of those of training, or their own. */
+static bool changes_validation(const Run *r, const cJSON *change) {
+    const char *what = json_string(change, "what");
+    return what && !strcmp(what, run_number(r, "data.holdout", 0) > 0 ? "data.train" : "data.val");
+}
+
+static void add_change(Run *r, const cJSON *o) {
+    r->data_changed |= tells_of_data(o);
+    if (changes_validation(r, o)) r->val.n = 0;
+}
+
 static bool add_line(Run *r, const cJSON *o) {
     const char *kind = json_string(o, "kind");
     RunLine line;
@@ -91,7 +102,7 @@ static bool add_line(Run *r, const cJSON *o) {
     else if (!strcmp(kind, "patience"))
         r->patience = line.step;
     else if (!strcmp(kind, "change"))
-        r->data_changed |= tells_of_data(o);
+        add_change(r, o);
     else if (back || !strcmp(kind, "save"))
         r->mark = line;
     if (back) go_back(r, line.step);

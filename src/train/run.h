@@ -34,8 +34,8 @@ enum { RUN_LAST, RUN_BEST, RUN_TESTS };
 
 typedef struct Run {
     char dir[FILE_PATH_MAX];
-    cJSON *config, *env; /* env NULL: not there, or damaged */
-    RunLines train, val;
+    cJSON *config, *env;     /* env NULL: not there, or damaged */
+    RunLines train, val;     /* val: by the examples that validate now (cast_train --accept-data) */
     RunLine test[RUN_TESTS]; /* of last.safetensors and best.safetensors */
     bool tested[RUN_TESTS];  /* with a finite loss: 0.1.0 tested what was not a number too */
     RunLine mark;            /* the last "save", "resume" or "rollback"; step 0: none */

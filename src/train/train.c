@@ -364,6 +364,8 @@ static bool open_state(Trainer *t, Err *err) {
     t->keep.saved = identity_same(&t->was, &s->identity);
     if (!identity_goes_on(&t->was, &s->identity, &t->loader, t->dir.last, t->r->accept_data, err))
         return false;
+    if (identity_differs(&t->was, &s->identity, t->c->holdout > 0 ? SPLIT_TRAIN : SPLIT_VAL))
+        keep_forget_best(&t->keep);
     log_info("run      %s: resuming at update %lld", t->dir.dir, (long long)s->update);
     return true;
 }

@@ -46,7 +46,7 @@ expect 66 "$lost" "says a dry run, too" "${train[@]}" --out "$tmp/run" --dry-run
 check "and none are made" test -z "$(ls -A)"
 check "the run is what it was" test "$(hash_of "$tmp/run")" = "$stopped"
 expect 0 'resuming at update 3' "told where they are, it goes on" "${train[@]}" data.dir=../home/there --out "$tmp/run"
-check "to the same figures" test "$(tests_of "$tmp/run")" = "$(tests_of "$tmp/whole")"
+equal "to the same figures" "$(tests_of "$tmp/run")" "$(tests_of "$tmp/whole")"
 check "and says no more than that they moved" \
     test "$(grep -c warning "$tmp/out") $(grep -c 'now looked for in ../home/there' "$tmp/out") $(changes "$tmp/run")" = "1 1 0"
 cd "$OLDPWD/../.." && cd "$(dirname "$bin")/.." || exit 1
@@ -83,6 +83,24 @@ for kind in plain made; do
     expect 0 '^test accuracy' "$kind: of those that it had" "$bin/cast_eval" "$run-2"
     check "$kind: nothing is said" silent
 done
+
+# The best by other examples is none; by the same it stays, whatever the others are.
+train=("$bin/cast_train" "$tmp/plain.json")
+validations() { grep -c '"kind": "val", "step": 4,' "$1/metrics.jsonl"; }
+fill plain 1
+"${train[@]}" --out "$tmp/best" --stop-at 4 >"$tmp/log" 2>&1
+result $? "a run with a validation behind it" "$tmp/log"
+cp -r "$tmp/best" "$tmp/best-2"
+cp "$tmp/plain/val.safetensors" "$tmp"
+fill plain 2
+expect 0 '^warning: the best so far, of update 4, did so on other examples' "another split validates"     "${train[@]}" --out "$tmp/best" --accept-data
+check "the update at hand, too" test "$(validations "$tmp/best")" = 2
+check "which is the best then" grep -q '^update 4, .*: the best so far' "$tmp/out"
+expect 0 '1 of 1' "the run is reported as done" "$bin/cast_report" "$tmp/best"
+cp "$tmp/val.safetensors" "$tmp/plain"
+expect 0 'train.safetensors: has hash ' "the same split validates" "${train[@]}" --out "$tmp/best-2" --accept-data
+check "which has done so" test "$(validations "$tmp/best-2")" = 1
+check "and the best is one of all" test "$(grep -c 'is sought anew' "$tmp/out")" = 0
 
 # A view of the training split is known by that.
 make_split "$tmp/held.safetensors" text 20 40 4

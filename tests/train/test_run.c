@@ -68,6 +68,29 @@ static void test_changes(void **state) {
     }
 }
 
+#define CHANGE(what)                                                                               \
+    "{\"kind\": \"change\", \"step\": 1, \"epoch\": 0.5, \"what\": \"" what                        \
+    "\", \"was\": \"0123abcd\", \"now\": \"4567abcd\"}\n"
+
+/* A best by examples that no longer validate is none, however good it was. */
+static void test_other_validation(void **state) {
+    (void)state;
+    static const struct {
+        const char *metrics;
+        int val;
+    } tries[] = {
+        {VAL(1, 0.1, 2) MARK("resume", 1, 1) CHANGE("data.train") VAL(2, 0.5, 2), 2},
+        {VAL(1, 0.1, 2) MARK("resume", 1, 1) CHANGE("data.val") VAL(2, 0.5, 2), 1},
+        {VAL(1, 0.1, 2) MARK("resume", 1, 1) CHANGE("data.val") VAL(1, 0.5, 2), 1},
+        {VAL(1, 0.1, 2) MARK("resume", 1, 1) CHANGE("data.val"), 0},
+    };
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        Run r = read_run(tries[i].metrics, true);
+        assert_int_equal(r.val.n, tries[i].val);
+        run_free(&r);
+    }
+}
+
 /* Lines of training are read without a tree where they are as training writes them. */
 static void test_lines_of_others(void **state) {
     (void)state;
@@ -432,6 +455,7 @@ int main(void) {
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_init),
         cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_other_validation),
         cmocka_unit_test(test_lines_of_others),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_last_line_alone),
