@@ -22,8 +22,8 @@
 #include "train/stop.h"
 #include "train/train.h"
 
-/* How long a sweep waits for a killed one's last run to save and end; and a task of a job for
- * others that look for sweep.json. */
+/* How long a sweep waits for a killed one's last run to save and end; and a task of a job, or a
+ * rank, for each of the others that looks for sweep.json. */
 static const double lock_seconds = 5, task_lock_seconds = 60;
 
 typedef struct Sweep {
@@ -99,7 +99,7 @@ _Noreturn static void child(const Sweep *s, int run, pid_t parent, int out) {
     stop_in_child();
     /* Who kills the sweep means its run too: it saves and ends. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(EX_TEMPFAIL);
+    if (getppid() != parent || stop_asked()) _exit(EX_TEMPFAIL);
     const bool ok = train_alone(s, run, &err);
     if (!ok && write(out, &err, sizeof err) != sizeof err) err.code = EX_SOFTWARE;
     fflush(NULL);
@@ -268,7 +268,8 @@ static bool make_runs(Sweep *s, int *failed, Err *err) {
 
 static bool take_dir(Sweep *s, Err *err) {
     const char *dir = s->r->plan.dir;
-    const double wait = is_shared(s) ? task_lock_seconds : lock_seconds;
+    const int others = s->r->ranks > 1 ? s->r->ranks : 1;
+    const double wait = is_shared(s) ? task_lock_seconds * others : lock_seconds;
     return file_make_dirs(dir, err) && lock_take(&s->lock, dir, wait, err);
 }
 
