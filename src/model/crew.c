@@ -37,7 +37,7 @@ static char command[sizeof((CrewModel *)NULL)->command];
 
 /* --threads, which may be shortened and have its value behind it. */
 static bool is_threads(const char *word, size_t n) {
-    return n >= strlen("--th") && n <= strlen("--threads") && !strncmp(word, "--threads", n);
+    return n >= strlen("--t") && n <= strlen("--threads") && !strncmp(word, "--threads", n);
 }
 
 void crew_command(int argc, char **argv) {
