@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/ranks.h"
 #include "io/json.h"
+#include "optim/schedule.h"
 #include "train/outline.h"
 #include "train/state.h"
 
@@ -125,6 +126,9 @@ void banner_data(const Loader *f, int64_t horizon) {
         log_warn("train.warmup is %d, and training ends at update %lld: the learning rate rises "
                  "to the end",
                  t->warmup, (long long)horizon);
+    else if (horizon == 1 && schedule_ends(t->schedule))
+        log_warn("the only update has the learning rate 0, with which schedule %s ends",
+                 json_string(f->c->resolved, "train.schedule"));
 }
 
 void banner_machine(double peak) {
