@@ -108,6 +108,14 @@ check() { # check NAME COMMAND...
     result $? "$name" "$tmp/check"
 }
 
+# Of two texts, which say something.
+equal() { # equal NAME A B
+    [ -n "$2" ] && [ "$2" = "$3" ]
+    local wrong=$?
+    printf '%s\n-- and --\n%s\n' "$2" "$3" >"$tmp/check"
+    result $wrong "$1" "$tmp/check"
+}
+
 # Exit status and a line of output that matches an extended regular expression.
 expect() { # expect STATUS PATTERN NAME COMMAND...
     local want=$1 pattern=$2 name=$3 status

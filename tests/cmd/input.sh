@@ -105,7 +105,7 @@ run pathfinder
 "$bin/cast_data" show "$tmp/data/pathfinder" --index 2 --png "$tmp/one.png" >"$tmp/log" 2>&1
 predict pathfinder "$tmp/data/pathfinder" --split train --predict "$tmp/train.csv" >"$tmp/log" 2>&1
 predict pathfinder "$tmp/one.png" --predict "$tmp/one.csv" >"$tmp/log" 2>&1
-check "a picture of the set is its example" test "$(grep '^2,' "$tmp/train.csv" | cut -d, -f3-5)" = "$(grep '^0,' "$tmp/one.csv" | cut -d, -f3-5)"
+equal "a picture of the set is its example" "$(grep '^2,' "$tmp/train.csv" | cut -d, -f3-5)" "$(grep '^0,' "$tmp/one.csv" | cut -d, -f3-5)"
 expect 0 '^ +[0-9.]+ % +[01] .* one.png$' "a picture" bash -c "cd '$tmp' && '$bin/cast_eval' pathfinder --input one.png"
 expect 0 '"class":"' "as JSON" predict pathfinder "$tmp/one.png" --json
 check "on one line" bash -c "tail -1 '$tmp/out' | grep -q '^{.*}\$'"

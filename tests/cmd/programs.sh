@@ -111,7 +111,7 @@ expect 0 '' "writes LRA's files" \
 check "with their header" test "$(head -n 1 "$tmp/tsv/basic_val.tsv")" = $'Source\tTarget\r'
 expect 0 'the official files have 96000, 2000 and 2000' "reads them" "${data[@]}" import listops "$tmp/tsv" --out "$tmp/read"
 hash_shown() { "${data[@]}" show "$1/train.safetensors" | grep 'hash '; }
-check "as they were" test "$(hash_shown "$tmp/read")" = "$(hash_shown "$tmp/again")"
+equal "as they were" "$(hash_shown "$tmp/read")" "$(hash_shown "$tmp/again")"
 expect 64 'text takes no --tsv|text cannot be generated' "--tsv of a task without" \
     "${data[@]}" generate text --out "$tmp/x" --tsv "$tmp/x"
 expect 64 '--tsv' "--tsv of an import" "${data[@]}" import listops "$tmp/tsv" --out "$tmp/x" --tsv "$tmp/x"

@@ -144,10 +144,10 @@ start() { # start DIR [VARIABLE=VALUE...]
             sed "s/\$/ $pid/"
     done | sort -n | cut -d' ' -f2)
 }
-ended() { # ended SECONDS: whether the job does, by itself
+ended() { # ended SECONDS: whether the job does, by itself; its status is in $status
     local i
     for ((i = 0; i < $1 * 10; i++)); do
-        kill -0 "$job" 2>/dev/null || { wait "$job"; return 0; }
+        kill -0 "$job" 2>/dev/null || { wait "$job"; status=$?; return 0; }
         sleep 0.1
     done
     kill -KILL "$job"
@@ -184,7 +184,8 @@ result $? "rank 0 cannot write: it says so, and the job ends" "$tmp/log"
 goes_on "$tmp/full"
 result $? "rank 0 cannot write: the run goes on, with the same bits" "$tmp/log"
 start "$tmp/silent" CAST_SILENCE=2
-[ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[1]}" && ended 30 && grep -q "rank 1 on .* has not been heard of for 2" "$tmp/log"
+[ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[1]}" && ended 30 && grep -q "rank 1 on .* has not been heard of for 2" "$tmp/log" &&
+    [ "$status" -eq 69 ]
 result $? "a silent rank ends the job, and is named" "$tmp/log"
 goes_on "$tmp/silent"
 result $? "and the run goes on at once" "$tmp/log"
