@@ -75,7 +75,8 @@ bench() { # bench FILE KEY=VALUE-OR-OPTION...
     local file=$1
     shift
     [ -s "$file" ] && return
-    ./cast_bench configs/text.json train.batch=1 --threads 1 --seconds "$seconds" --json "$@" >"$file.part"
+    # shellcheck disable=SC2086
+    ./cast_bench configs/text.json $scale train.batch=1 --threads 1 --seconds "$seconds" --json "$@" >"$file.part"
     mv "$file.part" "$file"
 }
 

@@ -86,7 +86,7 @@ static void print_tasks(FILE *f) {
         const Task *t = task_table[i];
         fprintf(f, "  %-10s %s\n", t->name, t->title);
         if (t->generate) fprintf(f, "%13sgenerate\n", "");
-        if (t->import) fprintf(f, "%13simport %s\n", "", t->url ? t->url : t->archive);
+        if (t->import) fprintf(f, "%13simport %s\n%15sof %s\n", "", t->archive, "", t->url);
         if (!t->generate && !t->import) fprintf(f, "%13sprepared form only\n", "");
         if (i > 0 && t->options && t->options == task_table[i - 1]->options) {
             fprintf(f, "%13swith the options of %s\n", "", task_table[i - 1]->name);
