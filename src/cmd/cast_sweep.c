@@ -48,9 +48,10 @@ static const Program program = {
     "are not repeated. SIGUSR2 makes the run at hand save and go on. One that fails is told, tried "
     "again by the next call, and holds up no "
     "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
-    "DIR, of the same base config. Under mpirun each of n processes makes every n-th run, and "
-    "tells of those that failed, and of a stop, with status 0, since mpirun ends all at the first "
-    "other one; Open MPI's binds each to a core or so: mpirun --bind-to none, with --threads N.\n",
+    "DIR, of the same base config. Under mpirun each of n processes makes every n-th run. It "
+    "ends with status 0 also where some failed or a signal stopped it, which it tells: at the "
+    "first other status mpirun ends all. Open MPI binds each process to a core or so: give it "
+    "--bind-to none, and the sweep --threads N.\n",
     options,
     "Exit status: 0 all runs are done; 1 some failed; 75 stopped by a signal, and saved; others as "
     "cast_train's, where nothing could be begun. 'cast_train --help' lists the keys. 'cast_report "

@@ -59,8 +59,8 @@ static const ConfigKey train_keys[] = {
     {"objective", KEY_CHOICE, AT(objective), "\"classify\"", 0, 0, "classify masked",
      "what is learned: the labels; or which tokens stand where some are masked, without labels"},
     {"mask", KEY_REAL, AT(mask), "0", 0, 0.95, NULL,
-     "masked training's share of tokens; 0: the task's, 0.5 of pictures, 0.15 of text, 0.1 of "
-     "listops"},
+     "share of tokens that masked training hides; 0: the task's, 0.5 of pictures, 0.15 of text, "
+     "0.1 of listops"},
     {"epochs", KEY_INT, AT(epochs), "1", 1, 1e6, NULL, "passes over the training split",
      .also = "num_epochs", .flags = KEY_LENGTH},
     {"steps", KEY_INT, AT(steps), "0", 0, 2e9, NULL, "updates to make; 0: as many as epochs give",
@@ -112,8 +112,8 @@ static const ConfigKey train_keys[] = {
      "minutes between checkpoints, besides those at validations",
      .flags = KEY_FREE | KEY_INCIDENTAL},
     {"best", KEY_CHOICE, AT(best), "\"accuracy\"", 0, 0, SCORE_BY_CHOICES,
-     "what best.safetensors is the best in, of validations: the highest accuracy, or the lowest "
-     "loss"},
+     "the validation that best.safetensors is of: the one of the highest accuracy, or of the "
+     "lowest loss"},
     {"patience", KEY_INT, AT(patience), "0", 0, 1e9, NULL,
      "validations in a row without a new best that end the run; 0: none do"},
     {"keep", KEY_INT, AT(keep), "0", 0, KEPT_MOST, NULL,

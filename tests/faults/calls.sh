@@ -99,7 +99,7 @@ fail_at() { # fail_at NAME CALL NUMBER ERROR [again]
     # What fails to be printed cannot be told.
     [ $status -eq 0 ] || grep -q "^[0-9]* *write(2<.*INJECTED" "$trace" ||
         grep -qE '^cast_[a-z]*: |^failed   run' "$tmp/$1.err" "$tmp/$1.out" ||
-        verdict="WRONG: status $status without a word"
+        verdict="WRONG: status $status without a word: $(tail -n 1 "$tmp/$1.err")"
     # A file that cannot be read just now is not a damaged one.
     ! grep -q 'delete it' "$tmp/$1.err" || verdict="WRONG: $(tail -n 1 "$tmp/$1.err")"
     # Numbers differ by one where libxsmm of another process has its file in /tmp.
