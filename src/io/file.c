@@ -295,8 +295,9 @@ bool file_make_dirs(const char *path, Err *err) {
             if (sync_dir(part)) continue;
             return file_fails(part, "be synced", EX_IOERR, err);
         }
-        /* Another process may have been faster. */
-        if (errno == EEXIST && file_is_dir(part)) continue;
+        const int why = errno; /* another process may have been faster */
+        if (why == EEXIST && file_is_dir(part)) continue;
+        errno = why;
         return cannot_create(part, err);
     }
     return true;
@@ -307,7 +308,7 @@ bool file_may_make_dirs(const char *path, Err *err) {
     struct stat st;
     if (!*path) return err_set(err, EX_CANTCREAT, "a directory's name is empty");
     snprintf(part, sizeof part, "%s", path);
-    while (*part && stat(part, &st) != 0 && errno == ENOENT) {
+    while (*part && lstat(part, &st) != 0 && errno == ENOENT) {
         char *slash = strrchr(part, '/');
         if (slash == part && part[1]) slash++; /* the root's own */
         *(slash ? slash : part) = '\0';

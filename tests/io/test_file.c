@@ -256,6 +256,11 @@ static void makes_dirs(void **state) {
     assert_false(file_make_dirs(scratch("file"), &err));
     assert_false(file_make_dirs(scratch("file/deeper"), &err));
     assert_int_equal(err.code, EX_CANTCREAT);
+    assert_int_equal(symlink("nowhere", scratch("dangling")), 0);
+    assert_false(file_may_make_dirs(scratch("dangling/deeper"), &err));
+    assert_false(file_make_dirs(scratch("dangling/deeper"), &err));
+    assert_non_null(strstr(err.text, strerror(EEXIST)));
+    assert_true(file_may_make_dirs(scratch("a/new/one"), &err));
     assert_false(file_make_dirs("", &err));
     assert_false(file_make_dirs("/proc/x", &err));
     assert_int_equal(err.code, EX_CANTCREAT);
