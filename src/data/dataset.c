@@ -71,7 +71,7 @@ static const StTensor *want_vector(const StFile *f, const char *name, Dtype dtyp
     return NULL;
 }
 
-/* Of a file without labels there are as many examples as pairs or documents, of class 0. */
+/* There are as many examples as pairs or documents, of class 0. */
 static bool do_without_labels(Dataset *d, Err *err) {
     const StTensor *pairs = st_find(&d->file, "pairs");
     if (pairs && !(pairs = st_want(&d->file, "pairs", DT_I32, 2, (const int64_t[]){-1, 2}, err)))
@@ -85,7 +85,7 @@ static bool do_without_labels(Dataset *d, Err *err) {
 }
 
 static bool find_labels(Dataset *d, bool needed, Err *err) {
-    if (!needed && !st_find(&d->file, "labels")) return do_without_labels(d, err);
+    if (!needed) return do_without_labels(d, err);
     const StTensor *labels = want_vector(&d->file, "labels", DT_I32, 1, err);
     if (!labels) return false;
     d->labels = labels->data;

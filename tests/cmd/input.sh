@@ -63,6 +63,9 @@ END
     expect 65 'hurt.safetensors.*damaged' "a damaged one" predict listops "$tmp/hurt.safetensors"
     expect 0 'example 5$' "one without labels" predict listops "$tmp/bare.safetensors" --predict "$tmp/bare.csv"
     check "is the same" same "$tmp/split.csv" "$tmp/bare.csv"
+    make_split "$tmp/unknown.safetensors" listops 6 30 1
+    edit "$tmp/unknown.safetensors" labels '\xff\xff\xff\xff'
+    expect 0 'example 5$' "one whose first label is -1" predict listops "$tmp/unknown.safetensors"
     expect 65 'tensor .labels. .* is missing' "which is no set to be tested on" bash -c "mkdir -p '$tmp/bare' &&
         cp '$tmp/bare.safetensors' '$tmp/bare/test.safetensors' && '$bin/cast_eval' '$tmp/listops' data.dir='$tmp/bare'"
 fi
