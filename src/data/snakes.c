@@ -172,7 +172,8 @@ static bool extend(Work *w, Snake *s, double contrast) {
     for (int i = 0; i < h->nturns; i++) {
         const Arm *a = &p->arm[h->turns[i].arm];
         if (inside(w, y + a->y, x + a->x))
-            total += h->turns[i].weight * (float)(FULL - crowd(w, y + a->y, x + a->x));
+            /* One rounding, with or without a processor's FMA: the same images everywhere. */
+            total = fmaf(h->turns[i].weight, (float)(FULL - crowd(w, y + a->y, x + a->x)), total);
         chance[i] = total;
     }
     if (total < 1e-4f * FULL) return false;
