@@ -26,10 +26,11 @@ int machine_cores(void) {
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &set)) continue;
         char path[128];
-        snprintf(path, sizeof path, TOPOLOGY "core_id", cpu);
-        int core = read_int(path);
-        snprintf(path, sizeof path, TOPOLOGY "physical_package_id", cpu);
-        int id = core < 0 ? -1 - cpu : core + 65536 * read_int(path), known = 0;
+        /* A core is known by the first of its threads: core_id begins anew in each cluster of some
+         * ARM systems. */
+        snprintf(path, sizeof path, TOPOLOGY "thread_siblings_list", cpu);
+        const int first = read_int(path), id = first < 0 ? cpu : first;
+        int known = 0;
         for (int i = 0; i < n; i++) known |= seen[i] == id;
         if (!known) seen[n++] = id;
     }
