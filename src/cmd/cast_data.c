@@ -42,7 +42,9 @@ static const Option fixed_options[] = {
     {"out", OPTION_TEXT, AT(request.out), "DIR",
      "where train.safetensors, val.safetensors and test.safetensors go",
      .verbs = GENERATE | IMPORT},
-    {"seed", OPTION_SEED, AT(request.seed), "S", "of what is drawn [1]",
+    {"seed", OPTION_SEED, AT(request.seed), "S",
+     "of what is drawn: generated examples, which pictures of an import validate, show's augment "
+     "[1]",
      .verbs = GENERATE | IMPORT | SHOW},
     {"train", OPTION_INT, AT(request.train), "N",
      "examples to generate, likewise --val and --test [the task's own]", 1, INT_MAX,

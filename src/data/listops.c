@@ -143,13 +143,23 @@ static bool reap(Harvest *h, uint64_t seed, Err *err) {
     return h->done == h->total || are_too_few(h, err);
 }
 
+/* All are in memory until they are written; their hashes take more. */
+static bool check_room(const Harvest *h, Err *err) {
+    const double bytes = (double)h->total * (h->rules.shortest + sizeof(int64_t) + sizeof(int32_t));
+    return mem_fits((size_t)bytes, err) ||
+           err_set(err, err->code, "listops: %d expressions: %s; --train asks for fewer", h->total,
+                   err->text);
+}
+
 static bool generate(const Task *t, const TaskRequest *r, Err *err) {
     Harvest h = {.r = r,
                  .total = r->test + r->val + r->train,
                  .progress = log_count_start("listops", "expressions")};
     const char *tsv = task_setting(r, "tsv");
     char rules[LISTOPS_RULES];
-    if (!listops_rules(&h.rules, r, err) || (tsv && !listops_may_export(tsv, err))) return false;
+    if (!listops_rules(&h.rules, r, err) || (tsv && !listops_may_export(tsv, err)) ||
+        !check_room(&h, err))
+        return false;
     if (listops_is_lra(&h.rules))
         task_writers(h.w, t, RULES "seed %" PRIu64, r->seed);
     else
