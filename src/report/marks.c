@@ -55,14 +55,22 @@ static bool other_pictures(const Task *t, const char *source) {
     return side != ours || (paddles && paddles != of_ours);
 }
 
+/* Than the benchmark has to learn from and to choose by. What is held out of the examples of
+ * training is one of these; without data.holdout the test set validates, which has a mark of its
+ * own. */
+static bool has_more(const Task *t, const Run *run, const cJSON *data) {
+    const bool by_test = t->holds_out && run_number(run, "data.holdout", 0.1) == 0;
+    const double val = by_test ? 0 : number_of(data, "val");
+    const double most = t->official[SPLIT_TRAIN] + (t->holds_out ? 0. : t->official[SPLIT_VAL]);
+    return number_of(data, "train") + val > most;
+}
+
 /* By what a run's env.json says of them. */
 static unsigned mark_of_data(const Task *t, const Run *run) {
     const cJSON *data = cJSON_GetObjectItemCaseSensitive(run->env, "data");
     const char *source = json_string(data, "source");
-    const int *all = t->official;
-    if (!source) return 0;
-    const double seen = number_of(data, "train") + number_of(data, "val");
-    const unsigned more = seen > all[SPLIT_TRAIN] + all[SPLIT_VAL] ? MARK_DATA : 0;
+    const unsigned more = has_more(t, run, data) ? MARK_DATA : 0;
+    if (!source) return more;
     for (int i = 0; i < TASK_GENERATED && t->generated[i]; i++)
         if (begins(source, t->generated[i])) return more | MARK_GENERATED;
     return begins(source, "generated") || other_pictures(t, source) ? MARK_DATA : more;

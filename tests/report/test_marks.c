@@ -83,6 +83,25 @@ static void test_data(void **state) {
     assert_int_equal(marks_with("text", "null", NULL, NULL, (Result){.test_examples = NAN}), 0);
 }
 
+/* Whatever their source, and if they tell of none. */
+static void test_more_data(void **state) {
+    static const struct {
+        const char *task, *data;
+        unsigned marks;
+    } tries[] = {
+        {"text", "{\"source\": \"x\", \"train\": 22500, \"val\": 2500}", 0},
+        {"text", "{\"source\": \"x\", \"train\": 22501, \"val\": 2500}", MARK_DATA},
+        {"text", "{\"train\": 22500, \"val\": 2500}", 0},
+        {"text", "{\"train\": 22501, \"val\": 2500}", MARK_DATA},
+        {"image", "{\"train\": 45000, \"val\": 5000}", 0},
+        {"image", "{\"train\": 45000, \"val\": 5001}", MARK_DATA},
+    };
+    const Result r = {.test_examples = NAN};
+    (void)state;
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++)
+        assert_int_equal(marks_with(tries[i].task, tries[i].data, NULL, NULL, r), tries[i].marks);
+}
+
 static void test_recipe(void **state) {
     (void)state;
     const Result r = {.test_examples = 10000, .parameters = 582156},
@@ -222,8 +241,10 @@ static void test_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shipped), cmocka_unit_test(test_data),  cmocka_unit_test(test_recipe),
-        cmocka_unit_test(test_rows),    cmocka_unit_test(test_means), cmocka_unit_test(test_words),
+        cmocka_unit_test(test_shipped),   cmocka_unit_test(test_data),
+        cmocka_unit_test(test_more_data), cmocka_unit_test(test_recipe),
+        cmocka_unit_test(test_rows),      cmocka_unit_test(test_means),
+        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
