@@ -376,6 +376,11 @@ fi
 expect 0 'text-masked-1-masked/last.safetensors and others' "first weights that are each seed's own" \
     "$report" results/metrics/best/text-{1,masked-1,masked-2} --format csv
 
+cp -r results/metrics/best/text-masked-1 "$tmp/moved"
+sed -i 's#"init": "runs#"init": "./runs#' "$tmp/moved/config.json"
+expect 0 'of the same config and seed as .*left out' "of a copy they have another path" \
+    "$report" "$tmp/moved" results/metrics/best/text-masked-1
+
 # ---- two side by side ----
 
 # Tests of 1000 examples: deviations over seeds 2.83 and 1.41, of the test set 1.48 and 1.58.
