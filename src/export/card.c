@@ -115,21 +115,28 @@ static const cJSON *first_config(const Writer *w) {
     return w->run ? json_at(run_init(w->run), "config") : NULL;
 }
 
+/* What the run tells of them; else the config names them, if there were any. */
+static const char *first_weights(const Writer *w) {
+    const char *file = w->run ? json_string(run_init(w->run), "file") : NULL;
+    if (!file) file = json_string(w->c->from->run.config, "train.init");
+    return file && *file ? file : NULL;
+}
+
 static void print_first_weights(const Writer *w) {
-    const cJSON *init = run_init(w->run), *update = json_at(init, "update");
+    const cJSON *init = w->run ? run_init(w->run) : NULL, *update = json_at(init, "update");
     const char *objective = json_string(first_config(w), "train.objective");
     char at[48] = "";
-    if (!json_string(init, "file")) return;
+    if (!first_weights(w)) return;
     if (cJSON_IsNumber(update)) snprintf(at, sizeof at, ", update %.0f", update->valuedouble);
-    rowf(w, "first weights", "%s%s%s", json_string(init, "file"), at,
+    rowf(w, "first weights", "%s%s%s", first_weights(w), at,
          objective && !strcmp(objective, "masked") ? ", of masked training" : "");
 }
 
 static void print_training(const Writer *w) {
     const Source *s = w->c->from;
     rowf(w, "weights", "%s, of update %lld", s->which, (long long)s->update);
-    if (!w->run) return;
     print_first_weights(w);
+    if (!w->run) return;
     const RunLine made = run_made(w->run);
     rowf(w, "training", "%lld updates, %.4g epochs, %.3g hours%s", (long long)made.step,
          made.value[RUN_EPOCH], made.value[RUN_SECONDS] / 3600,
@@ -221,7 +228,7 @@ static void print_commands(const Writer *w) {
     }
     print_call(w, "cast_train", ".json");
     fprintf(w->f, "    # with the config below trains it anew%s\n",
-            first_config(w) ? ", from its first weights, which are to be trained before" : "");
+            first_weights(w) ? ", from its first weights, which are to be trained before" : "");
     print_call(w, "cast_eval", ".safetensors");
     fputs("    # data.dir=DIR says where the data are\n", w->f);
     if (w->c->python) print_call(w, "python3", "_numpy.py");

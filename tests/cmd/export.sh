@@ -120,6 +120,9 @@ check "with where it began" has "$tmp/b.md" \
     "^\\| first weights \\| $tmp/masked/last.safetensors, update 20, of masked training \\|\$"
 check "by a command that trains all of it" lacks "$tmp/b.md" '--stop-at'
 check "which it needs" has "$tmp/b.md" 'trains it anew, from its first weights, which are to be trained before$'
+expect 0 '' "exports a checkpoint of it alone" "${export[@]}" "$tmp/b.safetensors" --out "$tmp/c"
+check "which needs them as well" has "$tmp/c.md" 'trains it anew, from its first weights, which are to be trained before$'
+check "and names them" has "$tmp/c.md" "^\\| first weights \\| $tmp/masked/last.safetensors \\|\$"
 # shellcheck disable=SC2016
 sed -n '/^## Config of the first weights$/,$p' "$tmp/b.md" | sed '1,3d;$d' >"$tmp/b.json"
 check "and their config" cmp "$tmp/b.json" "$tmp/masked/config.json"
