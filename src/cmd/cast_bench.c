@@ -79,6 +79,8 @@ static bool parse(Options *o, int argc, char **argv, Err *err) {
     if (!o->config && (o->mechanisms || o->lengths || o->approximation || o->scaling || o->data ||
                        o->seconds > 0))
         return err_set(err, EX_USAGE, "no CONFIG given; 'cast_bench --help' says more");
+    if (o->approximation && o->seconds > 0)
+        return err_set(err, EX_USAGE, "--approximation is of a number of documents: no --seconds");
     if (!(o->seconds > 0)) o->seconds = 3;
     return true;
 }
@@ -286,9 +288,8 @@ static cJSON *bench_config(const Options *o, const char *mechanism, const char *
     snprintf(seconds, sizeof seconds, "--seconds=%g", o->seconds);
     argv[n++] = (char[]){"cast_bench"};
     argv[n++] = threads;
-    argv[n++] = seconds;
+    argv[n++] = o->approximation ? approximation : seconds;
     argv[n++] = (char[]){"--json"};
-    if (o->approximation) argv[n++] = approximation;
     if (o->data) argv[n++] = data;
     argv[n++] = (char *)(uintptr_t)o->config;
     for (int i = 0; i < o->noverrides; i++)

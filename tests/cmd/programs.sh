@@ -162,6 +162,7 @@ expect 0 '^  full +64 +100.00 % +0.00 % +-$' "beside exact attention, a row a me
     "$bin/cast_bench" "$tmp/tiny.json" --mechanisms local,full --approximation --threads 1
 check "with the weight that is kept" grep -qE '^  local +64 +[0-9.]+ % +0.00 % +100.00 %$' "$tmp/out"
 expect 0 '"error":.*"config":' "as JSON" "$bin/cast_bench" "$tmp/tiny.json" --approximation --json --threads 1
+expect 64 'no --seconds' "for no time" "$bin/cast_bench" "$tmp/tiny.json" --approximation --seconds 1
 make_data "$tmp/data/listops" listops 9 5 5 30
 expect 0 ' samples/s' "on the task's own examples" \
     "$bin/cast_bench" "$tmp/tiny.json" --data data.dir="$tmp/data/listops" --seconds 0.01 --threads 1
