@@ -137,6 +137,6 @@ directions() {
     for checkpoint in "$dir"/cast/*learned*seed=1*/at-*.safetensors; do
         row "$dir/$(basename "$checkpoint" .safetensors).json" ./cast_viz "$checkpoint" --stats --limit 200
     done
-    cat "$dir"/at-*.json >"$dir/moved.jsonl"
+    for checkpoint in "$dir"/at-*.json; do tr -d '\n' <"$checkpoint" && echo; done >"$dir/moved.jsonl"
     scripts/results.sh moved "$dir/moved.jsonl"
 }

@@ -135,6 +135,17 @@ validations() { # DIR
             back = substr($0, RSTART + 8, RLENGTH - 9) + 0
             for (s in seen) if (s + 0 > back) delete accuracy[runs, s]
         }
+        # And by other examples nothing is chosen: a share of those of training, or their own.
+        FNR == 1 {
+            holds_out = 0
+            config = FILENAME
+            sub(/metrics.jsonl$/, "config.json", config)
+            while ((getline line <config) > 0) if (line ~ /"holdout": *[0-9.]*[1-9]/) holds_out = 1
+            close(config)
+        }
+        /"kind": "change"/ && index($0, holds_out ? "\"data.train\"" : "\"data.val\"") {
+            for (s in seen) delete accuracy[runs, s]
+        }
         /"kind": "val"/ && match($0, /"step": [0-9]+,/) {
             step = substr($0, RSTART + 8, RLENGTH - 9) + 0
             if (!(step in seen)) order[++steps] = step

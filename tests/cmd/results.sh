@@ -73,6 +73,14 @@ check "by the runs' names" grep -qxF '| updates | clusters=4,seed=1 | other |' "
 mkdir -p "$tmp/back/a"
 printf '{"kind": "%s", "step": %d, "accuracy": 0.%d}\n' val 100 1 val 300 9 resume 200 0 val 250 2 >"$tmp/back/a/metrics.jsonl"
 expect 0 '^[|] 300 [|] - [|]$' "of what a run went back behind there is none" "${results[@]}" validations "$tmp/back"
+mkdir -p "$tmp/other/a"
+printf '{"kind": "%s", "step": %d, "accuracy": 0.%d, "what": "data.%s"}\n' \
+    val 100 9 '' resume 100 0 '' change 100 0 train val 200 2 '' >"$tmp/other/a/metrics.jsonl"
+echo '{ "data": { "holdout": 0 } }' >"$tmp/other/a/config.json"
+expect 0 '^[|] 100 [|] 90.00 [|]$' "and of what other examples were trained there is" "${results[@]}" validations "$tmp/other"
+echo '{ "data": { "holdout": 0.1 } }' >"$tmp/other/a/config.json"
+expect 0 '^[|] 100 [|] - [|]$' "but none of what others validated" "${results[@]}" validations "$tmp/other"
+"${results[@]}" validations "$tmp/back" >"$tmp/out"
 check "and updates rise" diff <(grep -oE '^\| [0-9]+ ' "$tmp/out") <(printf '| %d \n' 100 250 300)
 rm -r "$kept/other"
 curve() { # curve NAME LOSS...: a line an update
