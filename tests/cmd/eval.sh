@@ -63,6 +63,14 @@ expect 0 '^ +all +0.00 % +-$' "exact attention itself, whose queries see all" \
     "${eval[@]}" "$tmp/run" --approximation model.attention.type=full
 expect 0 '^ +1.1 +0.00 % +100.00 %$' "and a window over all" \
     "${eval[@]}" "$tmp/run" --approximation model.attention.type=local model.attention.window=500
+bytes=4
+[ "${CAST_MODE:-}" != double ] || bytes=8
+# Where a layer's attention reads nothing, what it sees is all alike; the other layer's is not.
+cp -r "$tmp/run" "$tmp/blank"
+edit "$tmp/blank/best.safetensors" blocks.1.norm1.weight "$(repeat $((16 * bytes)) '\x00')"
+expect 0 '^ +1.1 +0.00 % ' "each layer has its own input" \
+    "${eval[@]}" "$tmp/blank" --approximation model.attention.type=local model.attention.window=3
+check "and the first its own" grep -qE '^ +0.1 +[0-9.]*[1-9]' "$tmp/out"
 expect 0 '^5 documents' "of the first examples" "${eval[@]}" "$tmp/run" --approximation --limit 5
 "${eval[@]}" "$tmp/run" --approximation --json --threads 1 model.attention.type=clustered >"$tmp/one" 2>&1
 "${eval[@]}" "$tmp/run" --approximation --json --threads 2 model.attention.type=clustered >"$tmp/two" 2>&1

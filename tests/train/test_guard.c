@@ -1,5 +1,6 @@
-/* An update that is left out leaves weights, their averages, moments and means as they were, and
- * neither AdamW nor the averages count it. */
+/* An update is what its config says: rate, clipping, decay, averages. One that is left out leaves
+ * weights, their averages, moments and means as they were, and neither AdamW nor the averages count
+ * it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include "core/gemm.h"
 #include "optim/average.h"
+#include "optim/schedule.h"
 #include "train/small.h"
 #include "train/train.h"
 #include "train/update.h"
@@ -23,7 +25,9 @@ static void open_fixture(Fixture *x) {
     Err err;
     *x = (Fixture){0};
     small_data(12, 5, 5, false);
-    small_config(&x->c, "\"batch\":4,\"steps\":12,\"nan\":\"skip\",\"log_every\":100,\"ema\":0.9",
+    small_config(&x->c,
+                 "\"batch\":4,\"steps\":12,\"nan\":\"skip\",\"log_every\":100,\"ema\":0.9,"
+                 "\"clip\":0.05,\"schedule\":\"cosine\",\"warmup\":2,\"weight_decay\":0.1",
                  false);
     for (int pass = 0; pass < 2; pass++) {
         state_layout(&x->s, &x->a, &x->c.model.params, true);
@@ -88,7 +92,11 @@ static void update_by_hand(const Fixture *x, State *s, int64_t step) {
     engine_weights(&e, s->w);
     Update u = {&x->c.train, &f, &e, s, grads, s->update + 1};
     assert_true(update_gradients(&u));
-    adamw_update(&s->adamw, &x->c.train.adamw, s->w, grads, x->c.train.lr, 1, step);
+    const TrainConf *conf = &x->c.train;
+    const double lr = conf->lr * schedule_factor(conf->schedule, u.number, conf->warmup, 12),
+                 factor = clip_factor(adamw_grad_norm(&s->adamw, grads), conf->clip);
+    assert_true(lr < conf->lr && factor < 1);
+    adamw_update(&s->adamw, &conf->adamw, s->w, grads, lr, factor, step);
     average_update(s->params, s->ema, s->w, (1 + (double)step) / (10 + (double)step));
     engine_close(&e);
     loader_close(&f);
