@@ -98,13 +98,14 @@ expect 0 "ranks    2" "but other threads" \
 expect 66 "absent.json" "a config that is not there" timeout 60 mpirun -n 3 "$out/cast_train" "$tmp/absent.json"
 [ "$(grep -c "absent.json" "$tmp/out")" -le 2 ]
 result $? "is told by rank 0 alone" "$tmp/out"
-expect 70 "not be finite" "numbers that are not finite" \
-    timeout 60 mpirun -n 3 "$out/cast_train" "$tmp/single.json" train.lr=1000 train.clip=0 train.warmup=0 --out "$tmp/nan"
+expect 70 "not (be )?finite" "numbers that are not finite" \
+    timeout 60 mpirun -n 3 "$out/cast_train" "$tmp/single.json" train.lr=1000 train.clip=0 train.warmup=0 \
+    train.schedule=constant train.weight_decay=10 train.steps=120 train.eval_every=120 --out "$tmp/nan"
 
 
 sweep=(timeout 60 mpirun -n 2 "$bin/cast_sweep" "$tmp/single.json" --threads 1)
 expect 0 '^failed   run 2, heads=3: ' "a sweep of which a process has only a run that cannot be" \
-    "${sweep[@]}" model.heads=2,3 train.steps=3000 train.eval_every=1000 --out "$tmp/sweep"
+    "${sweep[@]}" model.heads=2,3 train.steps=1000 train.eval_every=500 --out "$tmp/sweep"
 check "ends no other" grep -q '"test"' "$tmp/sweep/heads=2/metrics.jsonl"
 expect 64 'only is of one process, and mpirun has started 2' "a run alone, for several processes" \
     "${sweep[@]}" model.heads=2,4 --only 1 --out "$tmp/only"
