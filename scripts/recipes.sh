@@ -186,11 +186,11 @@ text 2 1800 model.norm=batch model.pre_norm=true train.seed=2
 text by-loss-3 1800 model.norm=batch model.pre_norm=true train.best=loss train.seed=3
 text by-loss-4 1800 model.norm=batch model.pre_norm=true train.best=loss train.seed=4
 pathfinder 1 75000
-image 1 90000 model.dropout=0.1 model.dropout_embed=0 train.weight_decay=0.05
+image 1 90000 model.dropout=0.3 model.dropout_embed=0 train.weight_decay=0.05
 listops 1 60000 train.batch=16 model.norm=batch model.pre_norm=true
 text layer-1 1800 train.eval_every=900
 text full 9000 model.norm=batch model.pre_norm=true model.attention.type=full
-image sa 45000 model.attention.mechanism=sa_topk model.dropout=0.1 model.dropout_embed=0 train.weight_decay=0.05
+image sa 45000 model.attention.mechanism=sa_topk model.dropout=0.3 model.dropout_embed=0 train.weight_decay=0.05
 END
 }
 
