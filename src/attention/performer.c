@@ -79,15 +79,13 @@ static AttnMemory needs(const void *self, int N, bool backward) {
     return layout(&(State){0}, self, (AttnMemory){0}, N, backward);
 }
 
-static size_t padded(int n) { return attend_padded(n); }
-
 /* A head's features beside those of others, and -|k^|^2 / 2 of its keys. */
 static void open_head(const void *ctx, int head, Arena scratch) {
     const State *o = ctx;
     const int d = o->s->shape.d, e = o->s->shape.e, N = o->N, m = o->m;
     const real up = (real)pow(e, 0.25), down = (real)(-0.5 / sqrt(e));
     const real *from = attn_own(o->call, 0) + (size_t)head * (size_t)m * (size_t)e;
-    real *bias = o->bias[0] + (size_t)head * padded(N);
+    real *bias = o->bias[0] + (size_t)head * attend_padded(N);
     for (int f = 0; f < m; f++) {
         real *w = o->w + (size_t)f * (size_t)d + head * e;
         for (int i = 0; i < e; i++) w[i] = up * from[(size_t)f * (size_t)e + (size_t)i];
@@ -96,16 +94,16 @@ static void open_head(const void *ctx, int head, Arena scratch) {
         const real *k = o->rows.qkv[ATTN_K] + (size_t)n * (size_t)d + head * e;
         bias[n] = down * vec_dot(k, k, e);
     }
-    for (size_t n = (size_t)N; n < padded(N); n++) bias[n] = 0;
+    for (size_t n = (size_t)N; n < attend_padded(N); n++) bias[n] = 0;
 }
 
 /* b, which attention on tokens left as its rows' log-sum-exp. */
 static void bias_of_features(const State *o) {
     const size_t m = (size_t)o->m;
     for (int head = 0; head < o->s->shape.h; head++) {
-        real *bias = o->bias[1] + (size_t)head * padded(o->m);
+        real *bias = o->bias[1] + (size_t)head * attend_padded(o->m);
         memcpy(bias, o->tokens.lse + (size_t)head * m, m * sizeof *bias);
-        memset(bias + m, 0, (padded(o->m) - m) * sizeof *bias);
+        memset(bias + m, 0, (attend_padded(o->m) - m) * sizeof *bias);
     }
 }
 
@@ -136,7 +134,7 @@ static void forward(const void *self, const AttnCall *c) {
 static void norms_backward(const void *ctx, int head, Arena scratch) {
     const State *o = ctx;
     const int d = o->s->shape.d, e = o->s->shape.e;
-    const real *dbias = o->dbias[0] + (size_t)head * padded(o->N), by = (real)(-1 / sqrt(e));
+    const real *dbias = o->dbias[0] + (size_t)head * attend_padded(o->N), by = (real)(-1 / sqrt(e));
     for (int n = 0; n < o->N; n++) {
         const size_t at = (size_t)n * (size_t)d + (size_t)(head * e);
         for (int i = 0; i < e; i++)
@@ -155,7 +153,8 @@ static void backward(const void *self, const AttnCall *c) {
     memset(o.dS, 0, m * (size_t)c->d * sizeof *o.dS);
     attend_unpack(&o.features.p, o.rows.dqkv[ATTN_Q], NULL, o.dS);
     for (int head = 0; head < h; head++)
-        memcpy(o.db + (size_t)head * m, o.dbias[1] + (size_t)head * padded(o.m), m * sizeof *o.db);
+        memcpy(o.db + (size_t)head * m, o.dbias[1] + (size_t)head * attend_padded(o.m),
+               m * sizeof *o.db);
     o.tokens.p.dlse = o.db;
     attend_pack_backward(&o.tokens.p, o.dS);
     exact_attend_backward(c, &o.tokens);
