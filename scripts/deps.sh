@@ -92,6 +92,7 @@ if in_set test lint; then
     library cmocka.h cmocka || lacks "cmocka (cmocka.h)" libcmocka-dev
     command -v pkill >/dev/null || lacks pkill procps
     command -v strace >/dev/null || optional="$optional strace"
+    command -v ip >/dev/null || optional="$optional iproute2"
     command -v mpicc >/dev/null || optional="$optional mpi-default-dev"
     python3 -c 'import numpy' 2>/dev/null || optional="$optional python3-numpy"
 fi
