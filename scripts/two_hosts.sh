@@ -56,7 +56,7 @@ inside() { # inside NAMESPACE COMMAND...
     echo "shift; inside $b sh -c \"\$*\""
 } >"$agent"
 if [ -n "$cut" ]; then
-    (sleep "$cut" && exec ip -n $a link set $near down) &
+    (sleep "$cut" && exec ip -n $a link set $near down) 2>/dev/null &
     cutter=$!
 fi
 inside $a mpirun --allow-run-as-root -n 2 --host 10.177.0.1:1,10.177.0.2:1 --bind-to none \
