@@ -70,8 +70,11 @@ int main(void) { V v = {0}; return __builtin_shufflevector(v, v, 1, 0, 3, 2)[0];
 if echo "$shuffles" | compiles -fopenmp $sanitizer; then compiler=$CC; fi
 if [ -z "$compiler" ]; then
     what="$CC with -fopenmp${sanitizer:+ $sanitizer}"
-    case $CC in *clang*) ;; *) what="$what, version 12 or later" ;; esac
-    case $CC in
+    old=''
+    # shellcheck disable=SC2086
+    if echo "$empty" | compiles -fopenmp $sanitizer; then old=1; fi
+    case $old$CC in
+    1*) lacks "gcc 12 or later ($CC is older; then: make CC=gcc-12)" gcc-12 libc6-dev ;;
     clang-[0-9]*) lacks "$what" "$CC" "libomp-${CC#clang-}-dev" "libclang-rt-${CC#clang-}-dev" libc6-dev ;;
     *clang*) lacks "$what" clang libomp-dev libclang-rt-dev libc6-dev ;;
     gcc-[0-9]*) lacks "$what" "$CC" libc6-dev ;;

@@ -135,7 +135,7 @@ validations() { # DIR
             back = substr($0, RSTART + 8, RLENGTH - 9) + 0
             for (s in seen) if (s + 0 > back) delete accuracy[runs, s]
         }
-        # And by other examples nothing is chosen: a share of those of training, or their own.
+        # Nor is what other examples validated, which are a share of those of training, or their own.
         FNR == 1 {
             holds_out = 0
             config = FILENAME

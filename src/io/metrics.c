@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,17 +52,16 @@ void metrics_close(Metrics *m) {
     if (m->fd < 0) return;
     fclose(m->line);
     free(m->text);
+    mem_free(m->waiting);
     close(m->fd);
     mem_free(m->path);
     *m = (Metrics){.fd = -1};
 }
 
-void metrics_begin(Metrics *m) { fseek(m->line, (long)m->refused, SEEK_SET); }
-
-static bool is_empty(const Metrics *m) { return ftell(m->line) == (long)m->refused; }
+void metrics_begin(Metrics *m) { rewind(m->line); }
 
 static void print_key(Metrics *m, const char *key) {
-    fputs(is_empty(m) ? "{" : ", ", m->line);
+    fputs(ftell(m->line) == 0 ? "{" : ", ", m->line);
     json_print_string(m->line, key);
     fputs(": ", m->line);
 }
@@ -82,17 +82,26 @@ void metrics_text(Metrics *m, const char *key, const char *value) {
 }
 
 bool metrics_end(Metrics *m, Err *err) {
-    fputs(is_empty(m) ? "{}\n" : "}\n", m->line);
+    fputs(ftell(m->line) == 0 ? "{}\n" : "}\n", m->line);
     fflush(m->line);
-    m->refused = m->size;
+    m->waiting = mem_reserve(m->waiting, m->nwaiting + m->size, &m->cap, 1);
+    memcpy(m->waiting + m->nwaiting, m->text, m->size);
+    m->nwaiting += m->size;
     return metrics_flush(m, err);
 }
 
 bool metrics_flush(Metrics *m, Err *err) {
-    if (m->refused > 0 && !file_append(m->fd, m->text, m->refused))
-        return file_fails(m->path, "be written", EX_IOERR, err);
-    m->refused = 0;
-    return true;
+    size_t at = 0;
+    bool ok = true;
+    while (ok && at < m->nwaiting) {
+        const char *line = m->waiting + at, *end = memchr(line, '\n', m->nwaiting - at);
+        const size_t n = (size_t)(end - line) + 1;
+        ok = file_append(m->fd, line, n) || file_fails(m->path, "be written", EX_IOERR, err);
+        if (ok) at += n;
+    }
+    m->nwaiting -= at;
+    if (at > 0 && m->nwaiting > 0) memmove(m->waiting, m->waiting + at, m->nwaiting);
+    return ok;
 }
 
 /* As good as the system can: a failure loses nothing as long as the power stays. */

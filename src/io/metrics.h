@@ -17,9 +17,11 @@
 typedef struct Metrics {
     int fd; /* -1: closed, which metrics_close takes too */
     char *path;
-    FILE *line; /* lines that were refused, and the one being built, in `text` */
+    FILE *line; /* the line being built, in `text` */
     char *text;
-    size_t size, refused; /* bytes */
+    size_t size;
+    char *waiting; /* lines that the disk refused, and the one that ended last */
+    size_t nwaiting, cap;
 } Metrics;
 
 /* Creates the file (EX_CANTCREAT), or appends: a last line torn by a crash is first ended
@@ -33,9 +35,10 @@ void metrics_begin(Metrics *m);
 void metrics_int(Metrics *m, const char *key, long long value);
 void metrics_real(Metrics *m, const char *key, double value);
 void metrics_text(Metrics *m, const char *key, const char *value);
-/* Writes the line (EX_IOERR), behind those that were refused. On failure the file is as before. */
+/* Writes the line, behind those that were refused (EX_IOERR: of them as many as there is room for,
+ * and none in part). */
 bool metrics_end(Metrics *m, Err *err);
-/* Tries again what was refused, between lines (EX_IOERR). */
+/* Tries again what was refused. */
 bool metrics_flush(Metrics *m, Err *err);
 /* Before a checkpoint is written: lines up to here outlast a loss of power where it does. */
 void metrics_sync(const Metrics *m);

@@ -36,6 +36,11 @@ double marks_shipped(const char *task) {
     return 0;
 }
 
+static bool is_set(const Group *g, const char *key, const char *off) {
+    const char *value = group_value(g, key);
+    return value && strcmp(value, off) != 0;
+}
+
 /* ---- data ---- */
 
 static bool begins(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
@@ -55,21 +60,24 @@ static bool other_pictures(const Task *t, const char *source) {
     return side != ours || (paddles && paddles != of_ours);
 }
 
+static bool chosen_by_test(const Task *t, const Group *g) {
+    return t->holds_out && group_value(g, "data.holdout") && !is_set(g, "data.holdout", "0");
+}
+
 /* Than the benchmark has to learn from and to choose by. What is held out of the examples of
  * training is one of these; without data.holdout the test set validates, which has a mark of its
  * own. */
-static bool has_more(const Task *t, const Run *run, const cJSON *data) {
-    const bool by_test = t->holds_out && run_number(run, "data.holdout", 0.1) == 0;
-    const double val = by_test ? 0 : number_of(data, "val");
+static bool has_more(const Task *t, const Group *g, const cJSON *data) {
+    const double val = chosen_by_test(t, g) ? 0 : number_of(data, "val");
     const double most = t->official[SPLIT_TRAIN] + (t->holds_out ? 0. : t->official[SPLIT_VAL]);
     return number_of(data, "train") + val > most;
 }
 
 /* By what a run's env.json says of them. */
-static unsigned mark_of_data(const Task *t, const Run *run) {
+static unsigned mark_of_data(const Task *t, const Group *g, const Run *run) {
     const cJSON *data = cJSON_GetObjectItemCaseSensitive(run->env, "data");
     const char *source = json_string(data, "source");
-    const unsigned more = has_more(t, run, data) ? MARK_DATA : 0;
+    const unsigned more = has_more(t, g, data) ? MARK_DATA : 0;
     if (!source) return more;
     for (int i = 0; i < TASK_GENERATED && t->generated[i]; i++)
         if (begins(source, t->generated[i])) return more | MARK_GENERATED;
@@ -82,11 +90,6 @@ static unsigned mark_of_test(const Task *t, const Result *r) {
 
 /* ---- recipe ---- */
 
-static bool is_set(const Group *g, const char *key, const char *off) {
-    const char *value = group_value(g, key);
-    return value && strcmp(value, off) != 0;
-}
-
 static bool has_parts(const Group *g) {
     const char *positions = group_value(g, "model.positions");
     return (positions && !strcmp(positions, "rope")) || is_set(g, "model.conv", "0") ||
@@ -97,13 +100,12 @@ unsigned marks_of(const Group *g, const Result *r) {
     const Task *t = task_find(g->task);
     if (!t || !t->official[SPLIT_TEST]) return 0;
     unsigned m = mark_of_test(t, r);
-    for (int i = 0; i < g->n; i++) m |= mark_of_data(t, g->run[i]);
+    for (int i = 0; i < g->n; i++) m |= mark_of_data(t, g, g->run[i]);
     if (is_set(g, "data.augment", "false")) m |= MARK_AUGMENTED;
     if (is_set(g, "train.init", "")) m |= MARK_PRETRAINED;
     if (r->parameters > 1.1 * marks_shipped(g->task)) m |= MARK_LARGER;
     if (has_parts(g)) m |= MARK_PARTS;
-    if (t->holds_out && group_value(g, "data.holdout") && !is_set(g, "data.holdout", "0"))
-        m |= MARK_CHOSEN;
+    if (chosen_by_test(t, g)) m |= MARK_CHOSEN;
     return m;
 }
 

@@ -99,7 +99,8 @@ _Noreturn static void child(const Sweep *s, int run, pid_t parent, int out) {
     stop_in_child();
     /* Who kills the sweep means its run too: it saves and ends. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent || stop_asked()) _exit(EX_TEMPFAIL);
+    if (getppid() != parent) _exit(EX_TEMPFAIL);
+    if (stop_asked()) _exit(EX_SOFTWARE); /* which make_run takes for a stop then */
     const bool ok = train_alone(s, run, &err);
     if (!ok && write(out, &err, sizeof err) != sizeof err) err.code = EX_SOFTWARE;
     fflush(NULL);

@@ -46,6 +46,12 @@ bool identity_differs(const Identity *was, const Identity *now, int part) {
     return *a && *b && strcmp(a, b) != 0;
 }
 
+bool identity_other_data(const Identity *was, const Identity *now) {
+    bool other = false;
+    for (int s = 0; s < SPLITS; s++) other |= identity_differs(was, now, s);
+    return other;
+}
+
 enum { SAID = 512 };
 
 static const char *other_data(char text[SAID], const Identity *was, const Identity *now,

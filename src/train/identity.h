@@ -30,6 +30,8 @@ int identity_meta(const Identity *id, StMeta meta[IDENTITY_PARTS]);
 bool identity_same(const Identity *a, const Identity *b);
 /* Whether both know this part and it is another one now. */
 bool identity_differs(const Identity *was, const Identity *now, int part);
+/* Whether any split is known to be another. */
+bool identity_other_data(const Identity *was, const Identity *now);
 
 /* Whether the run of a checkpoint goes on here. Other data than those of f are refused (EX_CONFIG),
  * or with `accept` told; what else differs is told, and what the checkpoint does not say. */

@@ -72,8 +72,9 @@ static const State *with_best(const Keeper *k) { return k->best_waits ? &k->best
 void keep_forget_best(Keeper *k) {
     State *s = k->state;
     if (s->best_update)
-        log_warn("the best so far, of update %lld, did so on other examples: it is sought anew",
-                 (long long)s->best_update);
+        log_warn(
+            "the best so far, of update %lld, was validated by other examples: it is sought anew",
+            (long long)s->best_update);
     s->best_update = s->stale = s->evaluated = 0;
     k->saved = false;
 }

@@ -244,6 +244,8 @@ static void give_up(Trainer *t) {
 static bool loop(Trainer *t, Err *err) {
     if (t->begun) meter_mark(&t->meter, "resume", t->state.update);
     meter_changes(&t->meter, t->state.update, &t->was, &t->state.identity);
+    /* Or a process that is killed leaves lines of other data than its checkpoint's. */
+    if (identity_other_data(&t->was, &t->state.identity) && !save(t, err)) return false;
     for (;;) {
         if (!heed_time(t, err)) return false;
         const bool ends_a_part = validation_due(t);

@@ -93,8 +93,11 @@ result $? "a run with a validation behind it" "$tmp/log"
 cp -r "$tmp/best" "$tmp/best-2"
 cp "$tmp/plain/val.safetensors" "$tmp"
 fill plain 2
-expect 0 '^warning: the best so far, of update 4, did so on other examples' "another split validates"     "${train[@]}" --out "$tmp/best" --accept-data
+expect 0 '^warning: the best so far, of update 4, was validated by other' "another split validates" \
+    "${train[@]}" --out "$tmp/best" --accept-data
 check "the update at hand, too" test "$(validations "$tmp/best")" = 2
+grep -A1 '"what": "data.test"' "$tmp/best/metrics.jsonl" >"$tmp/after"
+check "which the checkpoint tells at once" grep -q '"kind": "save"' "$tmp/after"
 check "which is the best then" grep -q '^update 4, .*: the best so far' "$tmp/out"
 expect 0 '1 of 1' "the run is reported as done" "$bin/cast_report" "$tmp/best"
 cp "$tmp/val.safetensors" "$tmp/plain"

@@ -381,6 +381,9 @@ sed -i 's#"init": "runs#"init": "./runs#' "$tmp/moved/config.json"
 expect 0 'of the same config and seed as .*left out' "of a copy they have another path" \
     "$report" "$tmp/moved" results/metrics/best/text-masked-1
 
+sed -i 's/"crc32": "[0-9a-f]*"/"crc32": "01234567"/' "$tmp/moved/env.json"
+expect 0 ' 2 of 2 ' "but not of other weights, whatever their path and seed" "$report" "$tmp/moved" results/metrics/best/text-masked-1
+
 # ---- two side by side ----
 
 # Tests of 1000 examples: deviations over seeds 2.83 and 1.41, of the test set 1.48 and 1.58.

@@ -30,8 +30,8 @@ expect 0 '^wrote .*/viz-2\.html$' "ListOps" "${viz[@]}" "$tmp/words" --index 2 -
 check "a page, and affinities for each layer" test "$(names)" = "viz-2-layer0-affinity.png viz-2-layer1-affinity.png viz-2.html"
 check "no colours in a pipe" bash -c "! grep -q $'\033' '$tmp/out'"
 check "a section a layer" test "$(grep -c '<h2>Layer' "$out/viz-2.html")" = 2
-equal "what holds tokens is closed" "$(grep -o '<i ' "$out/viz-2.html" | tr -d 'i ')" \
-    "$(grep -o '</i>' "$out/viz-2.html" | tr -d '/i>')"
+tokens=$(grep -o '<i ' "$out/viz-2.html" | wc -l)
+check "what holds tokens is closed" test "$tokens" -gt 0 -a "$tokens" = "$(grep -o '</i>' "$out/viz-2.html" | wc -l)"
 expect 0 $'\033\[(4;)?48;5;214;38;5;16m' "colours if asked for" "${viz[@]}" "$tmp/words" --index 2 --out "$out" --color always
 expect 0 '^layer 1: 4 clusters' "one layer alone" "${viz[@]}" "$tmp/words" --index 2 --out "$tmp/alone" --layer 1
 check "with its files alone" test "$(cd "$tmp/alone" && echo *)" = "viz-2-layer1-affinity.png viz-2.html"

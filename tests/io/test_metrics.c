@@ -130,7 +130,7 @@ static void full_disk_keeps_lines_whole(void **state) {
     check_text(path, "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n{\"step\": 4}\n{\"step\": 5}\n");
 }
 
-/* Without a line that comes after it, and not the line that is begun. */
+/* Without a line that comes after it. */
 static void what_was_refused_is_flushed(void **state) {
     (void)state;
     Err err;
@@ -140,8 +140,6 @@ static void what_was_refused_is_flushed(void **state) {
     assert_true(metrics_open(&m, path, &err));
     assert_true(metrics_flush(&m, &err));
     refuse_step(&m, 1);
-    metrics_begin(&m);
-    metrics_int(&m, "begun", 1);
     for (int i = 0; i < 2; i++) {
         assert_true(metrics_flush(&m, &err));
         check_text(path, "{\"step\": 1}\n");
@@ -166,6 +164,25 @@ static void refuses_what_is_no_file(void **state) {
     }
 }
 
+/* A disk that has room for one of them. */
+static void room_for_some(void **state) {
+    (void)state;
+    Err err;
+    Metrics m;
+    const char *path = scratch("some.jsonl");
+    signal(SIGXFSZ, SIG_IGN);
+    assert_true(metrics_open(&m, path, &err));
+    refuse_step(&m, 1);
+    refuse_step(&m, 2);
+    metrics_begin(&m);
+    metrics_int(&m, "step", 3);
+    assert_false(end_on_full_disk(&m, 20, &err));
+    check_text(path, "{\"step\": 1}\n");
+    write_step(&m, 4);
+    metrics_close(&m);
+    check_text(path, "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n{\"step\": 4}\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_json),
@@ -173,6 +190,7 @@ int main(void) {
         cmocka_unit_test(appends_after_a_crash),
         cmocka_unit_test(full_disk_keeps_lines_whole),
         cmocka_unit_test(what_was_refused_is_flushed),
+        cmocka_unit_test(room_for_some),
         cmocka_unit_test(refuses_what_is_no_file),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);

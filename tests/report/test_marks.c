@@ -88,10 +88,13 @@ static void test_more_data(void **state) {
     static const struct {
         const char *task, *data;
         unsigned marks;
+        const char *holdout;
     } tries[] = {
         {"text", "{\"source\": \"x\", \"train\": 22500, \"val\": 2500}", 0},
         {"text", "{\"source\": \"x\", \"train\": 22501, \"val\": 2500}", MARK_DATA},
-        {"text", "{\"train\": 22500, \"val\": 2500}", 0},
+        {"text", "{\"train\": 22500, \"val\": 2500}", 0, "0.1"},
+        {"text", "{\"train\": 25000, \"val\": 25000}", MARK_CHOSEN, "0"},
+        {"text", "{\"train\": 25001, \"val\": 25000}", MARK_CHOSEN | MARK_DATA, "0"},
         {"text", "{\"train\": 22501, \"val\": 2500}", MARK_DATA},
         {"image", "{\"train\": 45000, \"val\": 5000}", 0},
         {"image", "{\"train\": 45000, \"val\": 5001}", MARK_DATA},
@@ -99,7 +102,9 @@ static void test_more_data(void **state) {
     const Result r = {.test_examples = NAN};
     (void)state;
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++)
-        assert_int_equal(marks_with(tries[i].task, tries[i].data, NULL, NULL, r), tries[i].marks);
+        assert_int_equal(marks_with(tries[i].task, tries[i].data,
+                                    tries[i].holdout ? "data.holdout" : NULL, tries[i].holdout, r),
+                         tries[i].marks);
 }
 
 static void test_recipe(void **state) {
