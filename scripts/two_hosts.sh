@@ -29,11 +29,12 @@ mpirun --version 2>&1 | grep -q 'Open MPI' || cannot "mpirun is not Open MPI's"
 a=cast-a-$$ b=cast-b-$$ near=ca$$ far=cb$$ # interfaces' names have 15 bytes at most
 agent=$(TMPDIR=/tmp mktemp) || exit 73     # whose name mpirun cuts at blanks
 job='' cutter=''
+# shellcheck disable=SC2317 # called by the trap
 gone() {
     [ -z "$cutter" ] || pkill -P "$cutter" # its sleep
-    ip netns pids $b 2>/dev/null | xargs -r kill -KILL 2>/dev/null
-    ip netns del $a 2>/dev/null
-    ip netns del $b 2>/dev/null
+    ip netns pids "$b" 2>/dev/null | xargs -r kill -KILL 2>/dev/null
+    ip netns del "$a" 2>/dev/null
+    ip netns del "$b" 2>/dev/null
     rm -f "$agent"
 }
 trap gone EXIT
@@ -67,4 +68,4 @@ if [ -n "$cut" ]; then
     cutter=$!
 fi
 while wait $job && status=0 || status=$?; kill -0 $job 2>/dev/null; do :; done
-exit $status
+exit "$status"
