@@ -56,7 +56,7 @@ enum { SAID = 512 };
 
 static const char *other_data(char text[SAID], const Identity *was, const Identity *now,
                               const Loader *f, int split, const char *checkpoint) {
-    snprintf(text, SAID, "%s: has hash %s, but %s was made with data of hash %s",
+    snprintf(text, SAID, "%s: has hash %.16s, but %s was made with data of hash %.16s",
              f->split[split].file.path, now->part[split], checkpoint, was->part[split]);
     return text;
 }
