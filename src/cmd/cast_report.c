@@ -250,6 +250,15 @@ static bool give_plot(const Options *o, Plot *p, Err *err) {
     return ok;
 }
 
+/* The table, then the plot, whichever is asked for. */
+static bool give_both(const Options *o, Table *t, Plot *p, Err *err) {
+    const bool ok = !wants_table(o) || write_table(o, t, err);
+    table_free(t);
+    if (ok && o->plot) return give_plot(o, p, err);
+    plot_free(p);
+    return ok;
+}
+
 static bool plot_runs(const Options *o, const Groups *g, Err *err) {
     const CurveBand band = (CurveBand)or_first(o->band);
     const What what = (What)or_first(o->what);
@@ -354,16 +363,10 @@ static bool report_lengths(const Options *o, Err *err) {
     Scaling s;
     Table t;
     Plot p;
-    bool ok = true;
     if (!scaling_read(&s, o->line.words, o->line.nwords, err)) return false;
-    if (wants_table(o)) {
-        (o->what == WHAT_GROWTH ? scaling_growth : scaling_table)(&t, &s);
-        ok = give_table(o, &t, err);
-    }
-    if (ok && o->plot) {
-        scaling_plot(&p, plot_size(o), &s);
-        ok = give_plot(o, &p, err);
-    }
+    (o->what == WHAT_GROWTH ? scaling_growth : scaling_table)(&t, &s);
+    scaling_plot(&p, plot_size(o), &s);
+    const bool ok = give_both(o, &t, &p, err);
     scaling_free(&s);
     return ok;
 }
@@ -371,16 +374,11 @@ static bool report_lengths(const Options *o, Err *err) {
 static bool report_points(const Options *o, Err *err) {
     Points s;
     Table t;
-    Plot p;
-    bool ok = true;
+    Plot p = {0};
     if (!points_read(&s, o->line.words, o->line.nwords, err)) return false;
-    if (wants_table(o)) {
-        points_table(&t, &s);
-        ok = give_table(o, &t, err);
-    }
-    if (ok && o->plot && (ok = points_plot(&p, plot_size(o), &s, err))) {
-        ok = give_plot(o, &p, err);
-    }
+    points_table(&t, &s);
+    const bool ok =
+        (!o->plot || points_plot(&p, plot_size(o), &s, err)) && give_both(o, &t, &p, err);
     points_free(&s);
     return ok;
 }
@@ -389,16 +387,10 @@ static bool report_cores(const Options *o, Err *err) {
     Cores s;
     Table t;
     Plot p;
-    bool ok = true;
     if (!cores_read(&s, o->line.words, o->line.nwords, err)) return false;
-    if (wants_table(o)) {
-        cores_table(&t, &s);
-        ok = give_table(o, &t, err);
-    }
-    if (ok && o->plot) {
-        cores_plot(&p, plot_size(o), &s);
-        ok = give_plot(o, &p, err);
-    }
+    cores_table(&t, &s);
+    cores_plot(&p, plot_size(o), &s);
+    const bool ok = give_both(o, &t, &p, err);
     cores_free(&s);
     return ok;
 }
