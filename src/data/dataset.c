@@ -15,16 +15,10 @@ enum { VOCAB_MAX = 32768, CLASSES_MAX = 1 << 20, SCAN = 1 << 12 };
 
 const char *const split_names[SPLITS + 1] = {"train", "val", "test", NULL};
 
-bool dataset_file(char buf[FILE_PATH_MAX], const char *dir, const char *name, Err *err) {
-    return snprintf(buf, FILE_PATH_MAX, "%s/%s", dir, name) < FILE_PATH_MAX ||
-           err_set(err, EX_USAGE, "%.80s...: this name is longer than %d bytes", dir,
-                   FILE_PATH_MAX);
-}
-
 bool dataset_path(char buf[FILE_PATH_MAX], const char *dir, int split, Err *err) {
     char name[32];
     snprintf(name, sizeof name, "%s.safetensors", split_names[split]);
-    return dataset_file(buf, dir, name, err);
+    return file_in(buf, dir, name, err);
 }
 
 bool dataset_is_whole(const char *dir) {

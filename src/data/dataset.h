@@ -36,8 +36,7 @@ typedef struct Dataset {
 enum { SPLIT_TRAIN, SPLIT_VAL, SPLIT_TEST, SPLITS };
 extern const char *const split_names[SPLITS + 1]; /* "train", "val", "test", NULL */
 
-/* buf = dir/name, and dir/<split>.safetensors; one that does not fit is an error (EX_USAGE). */
-bool dataset_file(char buf[FILE_PATH_MAX], const char *dir, const char *name, Err *err);
+/* buf = dir/<split>.safetensors; one that does not fit is an error (EX_CANTCREAT). */
 bool dataset_path(char buf[FILE_PATH_MAX], const char *dir, int split, Err *err);
 
 /* Whether all three splits are there: making them may have been stopped in between. */

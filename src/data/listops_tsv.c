@@ -89,7 +89,7 @@ static bool read_all(DatasetWriter *const w[SPLITS], const char *dir, Err *err) 
     bool ok = true;
     for (int s = 0; ok && s < SPLITS; s++) {
         char path[FILE_PATH_MAX];
-        ok = dataset_file(path, dir, files[s], err) && read_split(w[s], path, ids, err);
+        ok = file_in(path, dir, files[s], err) && read_split(w[s], path, ids, err);
     }
     mem_free(ids);
     return ok;

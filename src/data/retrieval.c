@@ -65,7 +65,7 @@ static bool add_file(Reading *r, Span id, int *document, Err *err) {
     char name[sizeof TEXTS "/.txt" + ID_MOST], path[FILE_PATH_MAX];
     FileMap map;
     snprintf(name, sizeof name, TEXTS "/%.*s.txt", (int)id.size, id.at);
-    if (!dataset_file(path, r->dir, name, err)) return false;
+    if (!file_in(path, r->dir, name, err)) return false;
     if (!file_map(&map, path, err))
         return err_set(err, err->code, "%s: line %d: %s", r->lines.path, r->lines.line, err->text);
     bool ok = file_fits(path, map.size, LINE_MOST, err);
@@ -136,7 +136,7 @@ static bool read_all(DatasetWriter *const w[SPLITS], const char *dir, bool texts
     for (int s = 0; ok && s < SPLITS; s++) {
         char path[FILE_PATH_MAX];
         Reading r = {.dir = dir, .texts = texts, .w = w[s]};
-        ok = dataset_file(path, dir, files[texts ? 0 : 1][s], err) && read_split(&r, path, err);
+        ok = file_in(path, dir, files[texts ? 0 : 1][s], err) && read_split(&r, path, err);
         hashmap_free(&r.ids);
         hashmap_free(&r.papers);
     }
