@@ -2,6 +2,7 @@
  * to file, so that any other framework can be held against this one. Files are safetensors; the
  * contract is in --help. */
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,15 +247,33 @@ static double pass(Step *s) {
     return loss / s->batch.answers;
 }
 
-static void updates(Step *s, int n) {
+/* One whose loss and gradients are numbers; `number`: of the pass. */
+static bool finite_pass(Step *s, int64_t number, double *loss, double *norm, Err *err) {
+    *loss = pass(s);
+    *norm = adamw_grad_norm(&s->adamw, s->grads);
+    return (isfinite(*loss) && isfinite(*norm)) ||
+           err_set(err, EX_SOFTWARE,
+                   "pass %lld: loss %g, norm of the gradients %g: not finite; nothing is written",
+                   (long long)number, fabs(*loss), fabs(*norm));
+}
+
+static bool updates(Step *s, int n, Err *err) {
     const TrainConf *t = &s->c->train;
     for (int64_t i = 1; i <= n; i++) {
-        pass(s);
-        const double norm = adamw_grad_norm(&s->adamw, s->grads);
+        double loss, norm;
+        if (!finite_pass(s, i, &loss, &norm, err)) return false;
         const double lr =
             t->lr * schedule_factor(t->schedule, i, t->warmup, t->steps ? t->steps : n);
-        adamw_update(&s->adamw, &t->adamw, s->w, s->grads, lr, clip_factor(norm, t->clip), i);
+        const double factor = clip_factor(norm, t->clip);
+        const Param *bad = adamw_overflow(&s->adamw, &t->adamw, s->w, s->grads, lr, factor, i);
+        if (bad)
+            return err_set(err, EX_SOFTWARE,
+                           "update %lld: '%s' or AdamW's moments of it would not be finite; "
+                           "nothing is written",
+                           (long long)i, bad->name);
+        adamw_update(&s->adamw, &t->adamw, s->w, s->grads, lr, factor, i);
     }
+    return true;
 }
 
 static StTensor logits_tensor(const Step *s) {
@@ -266,12 +285,14 @@ static StTensor logits_tensor(const Step *s) {
     return st_real_tensor("logits", s->logits, 4, (int64_t[]){b->B, b->per, b->room, t->vocab});
 }
 
-static bool write_results(Step *s, const char *path, Err *err) {
+static bool write_results(Step *s, int64_t number, const char *path, Err *err) {
+    double mean, norm;
+    if (!finite_pass(s, number, &mean, &norm, err)) return false;
     const Model *m = &s->c->model;
     const size_t most = (size_t)(m->params.count + 3 * m->conf.depth + 2);
     StTensor *t = mem_alloc(most, sizeof *t);
     char(*names)[96] = mem_alloc(most, sizeof *names);
-    real loss = (real)pass(s);
+    real loss = (real)mean;
     int n = params_tensors(&m->params, s->grads, "grad.", PARAM_TRAINED, t, names);
     t[n++] = logits_tensor(s);
     t[n++] = st_real_tensor("loss", &loss, 1, (int64_t[]){1});
@@ -343,8 +364,8 @@ static bool run(const Config *c, const Options *o, Err *err) {
              engine_open(&s.engine, &c->model, s.batch.B, c->train.lanes, true, err);
     }
     s.engine.smoothing = c->train.label_smoothing;
-    if (ok) updates(&s, o->steps);
-    if (ok && o->out) ok = write_results(&s, o->out, err);
+    ok = ok && updates(&s, o->steps, err);
+    if (ok && o->out) ok = write_results(&s, (int64_t)o->steps + 1, o->out, err);
     if (ok && o->weights_out) ok = write_weights(&c->model, s.w, o->weights_out, err);
     engine_close(&s.engine);
     arena_close(&s.memory);

@@ -42,6 +42,12 @@ for tensor in logits loss grad.tok.weight grad.blocks.0.attn.surrogate clusters.
 done
 check "updates" "${step[@]}" --weights "$w" --batch "$b" --steps 3 --weights-out "$tmp/w3"
 check "change the weights" bash -c "! cmp -s '$w' '$tmp/w3'"
+wild=(train.lr=1000 train.weight_decay=1 train.schedule=constant train.warmup=0)
+cp "$w" "$tmp/same"
+expect 70 'nothing is written' "updates that leave what is no number" \
+    "${step[@]}" "${wild[@]}" --weights "$tmp/same" --batch "$b" --steps 200 --weights-out "$tmp/same" --out "$tmp/none"
+check "leave the weights" cmp "$w" "$tmp/same"
+check "and no results" test ! -e "$tmp/none"
 expect 64 'no CONFIG' "no config" "$bin/cast_step"
 expect 64 'init makes first weights alone' "first weights, and results of others" \
     "${step[@]}" --init 1 --weights "$w" --batch "$b" --out "$tmp/none" --weights-out "$tmp/none-w"
