@@ -28,22 +28,55 @@ static const struct {
 
 /* ---- reading ---- */
 
+static bool same_line(const CoresRow *a, const CoresRow *b) {
+    return !strcmp(a->line, b->line) && !strcmp(a->mechanism, b->mechanism);
+}
+
+/* Whether the last row was measured as those of its line before it. */
+static bool is_alike(const Cores *s, const cJSON *o) {
+    static const char *const keys[CORES_SETTINGS] = {"batch", "most_tokens", "base_threads"};
+    CoresRow *last = &s->row[s->n - 1];
+    for (int i = s->n - 2; i >= 0; i--)
+        if (same_line(&s->row[i], last)) {
+            memcpy(last->setting, s->row[i].setting, sizeof last->setting);
+            break;
+        }
+    return rows_alike(last->setting, keys, CORES_SETTINGS, o);
+}
+
 static bool take_row(void *to, cJSON *o, const char **why) {
     Cores *s = to;
-    const char *task = json_string(o, "task");
+    const char *task = json_string(o, "task"), *mechanism = json_string(o, "mechanism");
     s->row = mem_grow(s->row, (size_t)s->n + 1, sizeof *s->row);
     CoresRow *r = &s->row[s->n++];
+    *r = (CoresRow){.mechanism = mem_strdup(mechanism ? mechanism : "")};
     for (int i = 0; i < CORES_VALUES; i++) r->value[i] = json_number(o, values[i].key);
     r->line = text_format(r->value[CORES_HOSTS] > 0   ? "%s, predicted"
                           : r->value[CORES_RANKS] > 1 ? "%s, ranks"
                                                       : "%s",
                           task ? task : "");
-    const bool ok = task && r->value[CORES_RANKS] > 0 && r->value[CORES_THREADS] > 0 &&
-                    r->value[CORES_EFFICIENCY] > 0;
+    const bool whole = task && r->value[CORES_RANKS] > 0 && r->value[CORES_THREADS] > 0 &&
+                       r->value[CORES_EFFICIENCY] > 0,
+               ok = whole && is_alike(s, o);
     cJSON_Delete(o);
-    *why = "is no row of 'cast_bench CONFIG --scaling --json': it lacks a task, or positive ranks, "
-           "threads and efficiency";
+    *why = whole ? "has another batch, length or number of threads of its base than the rows of "
+                   "its task before it: their efficiencies are not one line"
+                 : "is no row of 'cast_bench CONFIG --scaling --json': it lacks a task, or "
+                   "positive ranks, threads and efficiency";
     return ok;
+}
+
+/* Lines are named by their attentions too, where there are several. */
+static void name_mechanisms(Cores *s) {
+    bool several = false;
+    for (int i = 1; i < s->n; i++) several |= strcmp(s->row[i].mechanism, s->row[0].mechanism) != 0;
+    for (int i = 0; several && i < s->n; i++) {
+        CoresRow *r = &s->row[i];
+        if (!*r->mechanism) continue;
+        char *line = text_format("%s, %s", r->line, r->mechanism);
+        mem_free(r->line);
+        r->line = line;
+    }
 }
 
 bool cores_read(Cores *s, char *const *paths, int n, Err *err) {
@@ -51,12 +84,18 @@ bool cores_read(Cores *s, char *const *paths, int n, Err *err) {
         "cores a file was expected, as 'cast_bench CONFIG --scaling --json' prints it";
     *s = (Cores){0};
     const bool ok = rows_read(paths, n, expected, take_row, s, err);
-    if (!ok) cores_free(s);
+    if (ok)
+        name_mechanisms(s);
+    else
+        cores_free(s);
     return ok;
 }
 
 void cores_free(Cores *s) {
-    for (int i = 0; i < s->n; i++) mem_free(s->row[i].line);
+    for (int i = 0; i < s->n; i++) {
+        mem_free(s->row[i].line);
+        mem_free(s->row[i].mechanism);
+    }
     mem_free(s->row);
     *s = (Cores){0};
 }

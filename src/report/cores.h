@@ -19,9 +19,13 @@ enum {
     CORES_SLOWER,
     CORES_VALUES
 };
+enum { CORES_SETTINGS = 3 };
 typedef struct CoresRow {
-    char *line;                 /* what it belongs to: "text", "text, ranks", "text, predicted" */
-    double value[CORES_VALUES]; /* NaN: not said */
+    char *line; /* what it belongs to: "text", "text, ranks", "text, predicted"; of several
+                   mechanisms "text, full" */
+    char *mechanism;
+    double value[CORES_VALUES];     /* NaN: not said */
+    double setting[CORES_SETTINGS]; /* batch, length, threads of the base; 0: not said */
 } CoresRow;
 
 typedef struct Cores {

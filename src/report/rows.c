@@ -1,5 +1,6 @@
 #include "report/rows.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,4 +47,14 @@ bool rows_of_one_task(char task[ROWS_TASK], const cJSON *row, const char **why) 
     if (!strncmp(own, task, ROWS_TASK - 1)) return true; /* as much of it as is kept */
     *why = "is of another task than those before it: a table is of one task";
     return false;
+}
+
+bool rows_alike(double *was, const char *const *keys, int n, const cJSON *row) {
+    for (int i = 0; i < n; i++) {
+        const double is = json_number(row, keys[i]);
+        if (isnan(is)) continue;
+        if (was[i] != 0 && was[i] != is) return false;
+        was[i] = is;
+    }
+    return true;
 }

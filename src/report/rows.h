@@ -19,4 +19,8 @@ bool rows_read(char *const *paths, int n, const char *expected, TakeRow *take, v
 enum { ROWS_TASK = 32 };
 bool rows_of_one_task(char task[ROWS_TASK], const cJSON *row, const char **why);
 
+/* Whether the row has these n values at `keys`, as far as it and those before it say: 0 in `was`
+ * is not said, and becomes the row's. */
+bool rows_alike(double *was, const char *const *keys, int n, const cJSON *row);
+
 #endif

@@ -52,6 +52,12 @@ static bool wrong(const Lines *l, const char *what, Err *err) {
                    names[SCALING_SAMPLES], names[SCALING_MEMORY]);
 }
 
+static bool is_alike(Scaling *s, const cJSON *row, const char **why) {
+    static const char *const keys[SCALING_SETTINGS] = {"threads", "batch"};
+    *why = "has another batch, or other threads, than those before it: a table is of one setting";
+    return rows_alike(s->setting, keys, SCALING_SETTINGS, row);
+}
+
 static bool read_object(Scaling *s, const Lines *l, Err *err) {
     Err inner;
     double v[SCALING_VALUES];
@@ -61,7 +67,8 @@ static bool read_object(Scaling *s, const Lines *l, Err *err) {
     const char *mechanism = json_string(o, MECHANISM_NAME);
     const char *why = "is not a row of cast_bench";
     const bool ok =
-        (is_row(mechanism, v) && rows_of_one_task(s->task, o, &why)) || wrong(l, why, err);
+        (is_row(mechanism, v) && rows_of_one_task(s->task, o, &why) && is_alike(s, o, &why)) ||
+        wrong(l, why, err);
     if (ok) add_row(s, mechanism, v);
     cJSON_Delete(o);
     return ok;

@@ -16,6 +16,7 @@ enum {
     SCALING_MEMORY, /* MB */
     SCALING_VALUES
 };
+enum { SCALING_SETTINGS = 2 };
 typedef struct ScalingRow {
     char *mechanism;
     int line; /* 0, 1, ... : which mechanism, in the order of their first rows */
@@ -25,7 +26,9 @@ typedef struct ScalingRow {
 typedef struct Scaling {
     ScalingRow *row; /* by line, then tokens */
     int n;
-    char task[ROWS_TASK]; /* of all rows that name one */
+    /* Of all rows that name one. */
+    char task[ROWS_TASK];
+    double setting[SCALING_SETTINGS]; /* threads and batch; 0: not said */
 } Scaling;
 
 /* EX_NOINPUT, or EX_DATAERR with the line. */

@@ -189,6 +189,14 @@ check "a line for what is predicted" grep -qE '^8 75$' <(sed 's/^ //' "$tmp/core
 sed 's/0.95/1.2/' "$tmp/cores" >"$tmp/more"
 check "all of what is above 100 %" with "$tmp/more" --what cores --plot "$tmp/more.svg" --keep
 check "is inside" grep -qF 'set yrange [0:126]' "$tmp/more.svg.gnuplot"
+for attention in cast full; do
+    echo "{\"task\": \"text\", \"mechanism\": \"$attention\", \"batch\": 25, \"ranks\": 1, \"threads\": 2, \"efficiency\": 0.9}"
+done >"$tmp/attentions"
+expect 0 '^"text, full",1,2,90' "lines of two attentions" "$report" "$tmp/attentions" --what cores --format csv
+check "are two" grep -q '^"text, cast",1,2,90' "$tmp/out"
+sed 's/25/50/' "$tmp/attentions" >"$tmp/batch"
+expect 65 'batch: line 1: has another batch' "batches as one line" \
+    "$report" "$tmp/attentions" "$tmp/batch" --what cores --format csv
 echo '{"task": "text", "ranks": 1, "threads": 2}' >"$tmp/cores"
 expect 65 'cores: line 1: .*efficiency' "a row that is none" "$report" "$tmp/cores" --what cores
 
@@ -254,6 +262,10 @@ expect 0 '^full,512,2,1024,,,40,4' "what cast_bench prints, as CSV" "$report" "$
 cp "$tmp/out" "$tmp/bench.csv"
 check "and a plot of that" with "$tmp/bench.csv" --what length --plot "$tmp/length.svg" --keep
 check "with both" grep -qx '512 2 40' "$tmp/length.svg.gnuplot"
+sed 's/"tokens": 512/"threads": 2, "tokens": 512/' "$tmp/bench.jsonl" >"$tmp/two"
+sed 's/"tokens": 512/"threads": 1, "tokens": 1024/' "$tmp/bench.jsonl" >"$tmp/one"
+expect 65 'one: line 1: has another batch, or other threads' "lengths by one thread and by two" \
+    "$report" "$tmp/bench.jsonl" "$tmp/two" "$tmp/one" --what length
 for n in 256 512 1024 2048; do
     echo "{\"mechanism\": \"cast\", \"tokens\": $n, \"samples_per_s\": $((2048 / n)), \"peak_rss_mb\": 7}"
     echo "{\"mechanism\": \"full\", \"tokens\": $n, \"samples_per_s\": $((4194304 / n / n)), \"peak_rss_mb\": $((n / 64))}"
