@@ -198,8 +198,8 @@ static void write_picture(FILE *f, const char *path) {
     file_unmap(&m);
 }
 
-/* What cast_viz left there. */
-static void write_pictures_in(FILE *f, const char *dir, bool *any) {
+/* What cast_viz left there; the page itself, as it was, may be among them. */
+static void write_pictures_in(FILE *f, const char *dir, const char *page, bool *any) {
     static const char *const kinds[] = {".png", ".html"};
     for (int kind = 0; kind < 2 && file_is_dir(dir); kind++) {
         FileList names;
@@ -207,6 +207,7 @@ static void write_pictures_in(FILE *f, const char *dir, bool *any) {
         if (!file_list(&names, dir, "viz", kinds[kind], &err))
             log_warn("%s; its pictures are left out", err.text);
         for (int i = 0; i < names.n; i++) {
+            if (file_same(names.name[i], page)) continue;
             if (!*any) fputs("<h2>Pictures</h2>\n<div class=\"plots\">\n", f);
             *any = true;
             write_picture(f, names.name[i]);
@@ -215,14 +216,15 @@ static void write_pictures_in(FILE *f, const char *dir, bool *any) {
     }
 }
 
-static void write_pictures(FILE *f, const Page *p) {
+static void write_pictures(FILE *f, const Page *p, const char *page) {
     const Groups *g = p->groups;
     bool any = false;
     /* Those of sweeps; a run that was named is among the groups', or left out. */
     for (int i = 0; i < p->npaths; i++)
-        if (!run_is_there(p->paths[i])) write_pictures_in(f, p->paths[i], &any);
+        if (!run_is_there(p->paths[i])) write_pictures_in(f, p->paths[i], page, &any);
     for (int i = 0; i < g->n; i++)
-        for (int j = 0; j < g->group[i].n; j++) write_pictures_in(f, g->group[i].run[j]->dir, &any);
+        for (int j = 0; j < g->group[i].n; j++)
+            write_pictures_in(f, g->group[i].run[j]->dir, page, &any);
     if (any) fputs("</div>\n", f);
 }
 
@@ -318,7 +320,7 @@ static void write_title(FILE *f, const Page *p) {
     }
 }
 
-static void write_page(FILE *f, const Page *p) {
+static void write_page(FILE *f, const Page *p, const char *path) {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>",
           f);
@@ -331,7 +333,7 @@ static void write_page(FILE *f, const Page *p) {
         table_write(p->table[i], &(TableStyle){TABLE_HTML}, f);
     }
     write_curves(f, p);
-    write_pictures(f, p);
+    write_pictures(f, p, path);
     fputs("<h2>Runs</h2>\n", f);
     for (int i = 0; i < p->groups->n; i++) write_group(f, p->groups, &p->groups->group[i]);
     fputs("<footer><p>Written by cast_report " CAST_VERSION ".</p></footer>\n</body>\n</html>\n",
@@ -341,6 +343,6 @@ static void write_page(FILE *f, const Page *p) {
 bool page_write(const Page *p, const char *path, Err *err) {
     AtomicFile a;
     if (!atomic_open(&a, path, KIND_HTML, err)) return false;
-    write_page(a.f, p);
+    write_page(a.f, p, path);
     return atomic_commit(&a, err);
 }

@@ -329,6 +329,11 @@ expect 0 'twin: of the same config and seed as .*left out' "a page of a run and 
     with "$tmp/sweep/b" "$tmp/twin" --html "$tmp/copies.html"
 check "leaves its pictures out too" bash -c "! grep -q viz_9 '$tmp/copies.html'"
 expect 0 'viz_9.png' "which it has by itself" bash -c "'$report' '$tmp/twin' --html '$tmp/copies.html' >/dev/null; grep -o viz_9.png '$tmp/copies.html'"
+for i in 1 2; do
+    check "a page among the pictures, $i" "$report" "$tmp/twin" --html "$tmp/twin/viz.html"
+    cp "$tmp/twin/viz.html" "$tmp/page-$i"
+done
+check "does not hold itself" cmp "$tmp/page-1" "$tmp/page-2"
 expect 0 'the page has no curves' "a page without gnuplot" env PATH="$tmp/none" "$report" "$tmp/sweep" --html "$tmp/plain.html"
 check "says why" grep -q 'No curves: .*gnuplot-nox' "$tmp/plain.html"
 expect 74 'cannot be written' "a page that is too large" with_small_files "$report" "$tmp/sweep" --papers --html "$tmp/large.html"
