@@ -213,7 +213,10 @@ heads() { # FILE ATTENTION
             sub(/.*: */, "", text)
             return text
         }
-        function percent(text, key) { return sprintf("%.1f", 100 * value(text, key)) }
+        function percent(text, key,    x) {
+            x = value(text, key)
+            return x == "-" ? x : sprintf("%.1f", 100 * x)
+        }
         $0 ~ "\"type\": ?\"" attention "\"" && match($0, /"heads": ?\[/) {
             n = split(substr($0, RSTART), of, "}") - 1
             head = head sprintf(" %s clusters: error, %% | kept, %% |", value($0, "clusters"))

@@ -130,6 +130,7 @@ heads='"heads":[{"layer":0,"head":1,"error":0.25,"kept":0.5},{"layer":1,"head":0
 echo "{\"error\":0.5,${heads}\"config\":{\"model\":{\"attention\":{\"type\":\"clustered\",\"clusters\":16}}}}" >"$tmp/near.jsonl"
 expect 0 '^[|] 0.1 [|] 25.0 [|] 50.0 [|]$' "errors by head" "${results[@]}" heads "$tmp/near.jsonl" clustered
 check "under the clusters" grep -qxF '| layer.head | 16 clusters: error, % | kept, % |' "$tmp/out"
+check "without what is not there" grep -qxF '| 1.0 | 100.0 | - |' "$tmp/out"
 sed 's/:/: /g' "$tmp/near.jsonl" >"$tmp/spaced.jsonl"
 expect 0 '^[|] 0.1 [|] 25.0 [|] 50.0 [|]$' "of rows with spaces" "${results[@]}" heads "$tmp/spaced.jsonl" clustered
 expect 1 'no row of lsh' "of none" "${results[@]}" heads "$tmp/near.jsonl" lsh
