@@ -233,23 +233,25 @@ $(PAGES): $(OUT)/%.1: $(OUT)/%
 $(OUT)/config.schema.json: $(OUT)/cast_train
 	@$< --schema >$@
 install: all $(PAGES) $(OUT)/config.schema.json ## programs, configs, manual, completion, documents under DESTDIR/PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/cast/configs $(DOCS)/docs $(DOCS)/data $(DOCS)/results/weights $(MAN) $(BASH) $(ZSH)
-	install $(PROGRAMS:%=$(OUT)/%) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 configs/*.json $(SHARE)/cast/configs
-	install -m 644 README.md CHANGELOG.md CONTRIBUTING.md LICENSE CITATION.cff $(DOCS)
-	install -m 644 docs/*.md $(DOCS)/docs
-	install -m 644 data/README.md $(DOCS)/data
-	install -m 644 results/*.md results/*.svg results/*.png $(DOCS)/results
-	install -m 644 results/weights/* $(DOCS)/results/weights
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(SHARE)/cast/configs" "$(DOCS)/docs" "$(DOCS)/data" "$(DOCS)/results/weights" \
+		"$(MAN)" "$(BASH)" "$(ZSH)"
+	install $(PROGRAMS:%=$(OUT)/%) "$(DESTDIR)$(PREFIX)/bin"
+	install -m 644 configs/*.json "$(SHARE)/cast/configs"
+	install -m 644 README.md CHANGELOG.md CONTRIBUTING.md LICENSE CITATION.cff "$(DOCS)"
+	install -m 644 docs/*.md "$(DOCS)/docs"
+	install -m 644 data/README.md "$(DOCS)/data"
+	install -m 644 results/*.md results/*.svg results/*.png "$(DOCS)/results"
+	install -m 644 results/weights/* "$(DOCS)/results/weights"
 	@# Links to scripts, metrics and runs under way, which stay in the sources, become their words; some go over two lines.
-	find $(DOCS) -name '*.md' -exec sed -z -E -i 's#\[([^][]*)\]\((\.\./)*(scripts|metrics|begun)/[^)]*\)#\1#g' {} +
-	install -m 644 $(PAGES) $(MAN)
-	install -m 644 $(OUT)/config.schema.json $(SHARE)/cast
-	install -m 644 scripts/completion.zsh $(ZSH)/_cast
-	for p in $(PROGRAMS); do install -m 644 scripts/completion.bash $(BASH)/$$p || exit 1; done
+	find "$(DOCS)" -name '*.md' -exec sed -z -E -i 's#\[([^][]*)\]\((\.\./)*(scripts|metrics|begun)/[^)]*\)#\1#g' {} +
+	install -m 644 $(PAGES) "$(MAN)"
+	install -m 644 $(OUT)/config.schema.json "$(SHARE)/cast"
+	install -m 644 scripts/completion.zsh "$(ZSH)/_cast"
+	for p in $(PROGRAMS); do install -m 644 scripts/completion.bash "$(BASH)/$$p" || exit 1; done
 uninstall: ## removes them
-	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(MAN)/%.1) $(PROGRAMS:%=$(BASH)/%) $(ZSH)/_cast
-	rm -rf $(SHARE)/cast $(DOCS)
+	for p in $(PROGRAMS); do rm -f "$(DESTDIR)$(PREFIX)/bin/$$p" "$(MAN)/$$p.1" "$(BASH)/$$p" || exit 1; done
+	rm -f "$(ZSH)/_cast"
+	rm -rf "$(SHARE)/cast" "$(DOCS)"
 
 clean: ## removes what was built
 	rm -rf build $(PROGRAMS)

@@ -131,3 +131,12 @@ fi
 
 make --no-print-directory uninstall DESTDIR="$tmp/root" PREFIX=/usr >"$tmp/log" 2>&1
 check "make uninstall leaves no file" test -z "$(find "$tmp/root" -type f)"
+
+spaced=(DESTDIR="$tmp/a root" PREFIX="/my apps")
+make --no-print-directory install "${spaced[@]}" >"$tmp/log" 2>&1
+result $? "make install where names have spaces" "$tmp/log"
+check "a program" "$tmp/a root/my apps/bin/cast_data" --version
+mkdir "$tmp/a" && echo mine >"$tmp/a/file"
+make --no-print-directory uninstall "${spaced[@]}" >"$tmp/log" 2>&1
+check "make uninstall leaves no file there" test -z "$(find "$tmp/a root" -type f)"
+check "and what is not its own" test -e "$tmp/a/file"
