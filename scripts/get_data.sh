@@ -60,15 +60,19 @@ right() { # right FILE: whether its MD5 is the expected one
     [ "$(md5sum <"$1")" = "$md5  -" ]
 }
 
+# Several tasks are in one archive: who comes second waits, and finds what the first has left.
+alone() {
+    exec 9>"$archive.lock" || exit 73
+    flock -n 9 || { echo "$archive: another get_data.sh is at it, waiting" && flock 9; } || exit 73
+}
+
 fetch() {
     local part=$archive.part
     [ ! -e "$archive" ] || return 0
     [ "$task" != pathx ] || echo "LRA's archive is known to hold two folders pathfinder128: if it does, this fetches 8.2 GB and" \
         "imports nothing; unpack it then, and import one of them (data/README.md)" >&2
     mkdir -p "${archive%/*}" || exit 73
-    # Four tasks are in one archive: who comes second waits, and finds it there.
-    exec 9>"$archive.lock" || exit 73
-    flock -n 9 || { echo "$archive: another get_data.sh is at it, waiting" && flock 9; } || exit 73
+    alone
     [ ! -e "$archive" ] || return 0
     command -v curl >/dev/null || by_hand "curl is not installed (Debian has it in: curl), so $url cannot be fetched."
     echo "fetching $url"
@@ -99,6 +103,8 @@ unpack() {
         return 0
     fi
     local part=$raw.part found
+    [ ! -e "$raw/$folder" ] || return 0
+    alone
     [ ! -e "$raw/$folder" ] || return 0
     echo "unpacking $folder of $archive"
     rm -rf "$part"

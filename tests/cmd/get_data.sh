@@ -94,6 +94,10 @@ check "and a relative place" "$bin/cast_data" verify "$tmp/elsewhere/into here"
 rm -r 'my data/retrieval'
 CAST_DATA='my data' expect 0 '/pairs: 1 train' "of which an archive is unpacked" "$script" retrieval pairs
 check "there" test -s "my data/retrieval/tsv_data/new_aan_pairs.test.tsv"
+rm -r 'my data/retrieval'
+for i in 1 2 3; do CAST_DATA='my data' "$script" retrieval "pairs-$i" >"$tmp/said-$i" 2>&1 & done
+wait
+for i in 1 2 3; do check "three at once, $i" grep -q ': 1 train' "$tmp/said-$i"; done
 CAST_DATA='my data' expect 0 '/pairs: 1 train' "once" "$script" retrieval pairs
 check "that is" test "$(grep -c unpacking "$tmp/out")" = 0
 CAST_DATA=./none expect 66 "^  $tmp/elsewhere/./none/text/aclImdb_v1.tar.gz$" "where a file is to be put" "$script" text 'x'
