@@ -121,9 +121,15 @@ if [ "$verb" = check ]; then
         while IFS="$(printf '\t')" read -r what package; do
             echo "missing: $what; Debian has it in: $package"
         done <"$tmp/missing"
+        given=''
+        for name in CC MPI MPICC; do
+            eval "value=\${$name:-}"
+            case $value in *' '*) value="'$value'" ;; esac
+            [ -z "$value" ] || [ "$name=$value" = CC=gcc ] || given="$given $name=$value"
+        done
         case $set in
         lint) echo "To install what is missing: make deps FOR=all" ;;
-        *) echo "To install what is missing: make deps${sanitizer:+ MODE=$MODE}" ;;
+        *) echo "To install what is missing: make deps$given${sanitizer:+ MODE=$MODE}" ;;
         esac
     } >&2
     exit 1
