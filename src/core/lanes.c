@@ -277,11 +277,16 @@ static void run(int lanes, LaneJob *job, void *ctx, int threads) {
     meter->runs += now() - start;
 }
 
-void lanes_run(int lanes, LaneJob *job, void *ctx) {
-    run(lanes, job, ctx, lanes < team ? lanes : team);
-}
+/* On one thread, or on all, few as the lanes may be: libgomp ends those that a smaller team leaves
+ * out, and makes them anew for the next, far from their memory and without their kernels (gemm.c).
+ */
+void lanes_run(int lanes, LaneJob *job, void *ctx) { run(lanes, job, ctx, lanes > 1 ? team : 1); }
 
 void lanes_run_sharing(int lanes, LaneJob *job, void *ctx) { run(lanes, job, ctx, team); }
+
+void lanes_race(int lanes, LaneJob *job, void *ctx) {
+    run(lanes, job, ctx, lanes < team ? lanes : team);
+}
 
 /* A tree of n leaves has fewer than 2 n + 32 nodes, an odd last node of a level counted again
  * above. */

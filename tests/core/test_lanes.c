@@ -61,6 +61,27 @@ static void every_lane_once(void **state) {
     }
 }
 
+static atomic_int met;
+
+static void meet(void *ctx, int lane, int thread) {
+    static _Thread_local bool before;
+    met += !before;
+    before = true;
+}
+
+/* Fewer lanes than threads, as updates of few parameters have, end no thread. */
+static void threads_stay(void **state) {
+    enum { THREADS = 8, ROUNDS = 50 };
+    lanes_open(THREADS);
+    met = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        lanes_run(100, meet, NULL);
+        lanes_run(3, meet, NULL);
+        lanes_run_sharing(100, meet, NULL);
+    }
+    assert_in_range(met, 1, THREADS);
+}
+
 static void environment_sets_threads(void **state) {
     (void)state;
     setenv("OMP_NUM_THREADS", "3", 1);
@@ -335,6 +356,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peak_is_of_processors),
         cmocka_unit_test(every_lane_once),
+        cmocka_unit_test(threads_stay),
         cmocka_unit_test(environment_sets_threads),
         cmocka_unit_test(small_stacks_are_refused),
         cmocka_unit_test(small_stacks_are_raised),
