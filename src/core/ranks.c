@@ -82,6 +82,12 @@ static void warn_of_srun(void) {
                  n);
 }
 
+bool ranks_first_here(void) {
+    for (int r = 0; r < me; r++)
+        if (!strcmp(hosts[r], hosts[me])) return false;
+    return true;
+}
+
 static int ranks_beside(int rank) {
     int n = 0;
     for (int r = 0; r < count; r++) n += !strcmp(hosts[r], hosts[rank]);
@@ -227,6 +233,21 @@ static void check_binding(int ours) {
             here, ours, all, all / here);
 }
 
+static bool may_work(int threads, Err *err) {
+    return is_who_it_was_to_be(err) &&
+           (count < 2 || threads >= MPI_THREAD_MULTIPLE ||
+            err_set(err, EX_UNAVAILABLE,
+                    "this MPI lets only one thread of a process call it, and a rank needs two"));
+}
+
+/* Who may not work is none of the ranks: what all of them do at the end, the others, still at the
+ * start, would wait in for ever. mpirun ends them when it sees that this process is gone. */
+static bool leave(void) {
+    mem_free(hosts);
+    hosts = NULL, count = 1;
+    return false;
+}
+
 /* Without mpirun MPI is not even initialised, which takes its time. */
 bool ranks_open(int processors, Err *err) {
     int threads;
@@ -237,11 +258,8 @@ bool ranks_open(int processors, Err *err) {
     MPI_Comm_size(MPI_COMM_WORLD, &count);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     learn_hosts();
-    if (!is_who_it_was_to_be(err)) return false;
+    if (!may_work(threads, err)) return leave();
     if (count < 2) return true;
-    if (threads < MPI_THREAD_MULTIPLE)
-        return err_set(err, EX_UNAVAILABLE,
-                       "this MPI lets only one thread of a process call it, and a rank needs two");
     check_binding(processors);
     return start_watch(err);
 }

@@ -42,6 +42,8 @@ int ranks_will_be(void);
 /* For a process that a rank has forked, and that is none: takes what mpirun said out of its
  * environment. */
 void ranks_leave(void);
+/* Whether no earlier rank runs on this one's host. */
+bool ranks_first_here(void);
 /* Where a rank runs, as the host calls itself. */
 const char *ranks_host(int rank);
 

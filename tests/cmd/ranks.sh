@@ -70,6 +70,7 @@ result $? "of several threads the first loses nothing" "$tmp/out"
 expect 0 "^warning: 2 ranks of $all thread.*take turns.* --threads $((all > 1 ? all / 2 : 1)) " \
     "more threads than processors are told" \
     timeout 60 mpirun -n 2 "$out/cast_bench" "$tmp/single.json" --seconds 0.1 --threads "$all" --json
+check "once" test "$(grep -c 'take turns' "$tmp/out")" = 1
 check "and raise no peak" grep -q '"peak_ranks":1,' "$tmp/out"
 expect 71 '^cast_train: .*stack' "a stack that is too small on one rank" \
     mpirun -n 1 "$out/cast_train" "$tmp/single.json" --out "$tmp/stack" : \
@@ -83,6 +84,8 @@ for left in "$bin" "$out"; do
     expect 69 '^cast_train: .*PMI_RANK.* rank 1 of a job, and it is rank 0' "an environment of another job" \
         env PMI_RANK=1 timeout 20 "$left/cast_train" "$tmp/single.json" --out "$tmp/left"
 done
+expect 69 'rank 0 of a job, and it is rank 1' "one that takes itself for rank 0" \
+    timeout 60 mpirun -n 2 env OMPI_COMM_WORLD_RANK=0 "$out/cast_train" "$tmp/single.json" --out "$tmp/left"
 expect 0 '^ranks +2' "of which mpirun's own counts" env PMI_RANK=3 PMI_SIZE=4 timeout 60 mpirun -n 2 "$out/cast_train" \
     "$tmp/single.json" --stop-at 1 --no-test --threads 1 --out "$tmp/inner"
 expect 64 "make MPI=1" "a build without MPI under mpirun" mpirun -n 2 "$bin/cast_train" "$tmp/single.json" --out "$tmp/none"
