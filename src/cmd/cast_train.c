@@ -190,7 +190,7 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     return ok;
 }
 
-/* A rank that helps: silent. */
+/* A rank that helps: silent, but for warnings of another host than those before it. */
 static int help(int argc, char **argv) {
     Options o = {0};
     Err err = {0};

@@ -11,7 +11,8 @@
 #include "core/err.h"
 
 static char heading[128];
-static bool answers;       /* lines of log_info are what was asked for: on standard output */
+static bool answers; /* lines of log_info are what was asked for: on standard output */
+static bool silent;
 static bool progress_open; /* a progress line stands on the terminal, without its newline */
 
 static bool is_terminal(int fd) {
@@ -66,9 +67,11 @@ __attribute__((format(printf, 4, 0))) static void print_line(FILE *f, const char
 static FILE *info_stream(void) { return answers ? stdout : stderr; }
 
 void log_to_stdout(void) { answers = true; }
+void log_silence(void) { silent = true; }
 
 void log_info(const char *fmt, ...) {
     va_list ap;
+    if (silent) return;
     va_start(ap, fmt);
     print_line(info_stream(), "", "", fmt, ap);
     va_end(ap);
@@ -87,6 +90,7 @@ void log_headed(const char *style, const char *head, const char *fmt, ...) {
 void log_warn(const char *fmt, ...) {
     char before[32];
     va_list ap;
+    if (silent) return;
     snprintf(before, sizeof before, "%swarning: ", style_on(STDERR_FILENO, LOG_YELLOW));
     va_start(ap, fmt);
     print_line(stderr, before, style_on(STDERR_FILENO, LOG_RESET), fmt, ap);

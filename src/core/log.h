@@ -22,6 +22,9 @@ void log_headed(const char *style, const char *head, const char *fmt, ...)
 /* From here on log_info and log_headed write to standard output: they are what was asked for. */
 void log_to_stdout(void);
 
+/* From here on log_info and log_warn say nothing: another process says the same. */
+void log_silence(void);
+
 /* The text replaces the last progress line on a terminal; elsewhere it is printed if `keep`. */
 void log_progress(bool keep, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Text before all progress lines from here on ("" for none): which of several jobs this is. */

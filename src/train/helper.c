@@ -4,6 +4,7 @@
 
 #include "core/gemm.h"
 #include "core/lanes.h"
+#include "core/log.h"
 #include "model/crew.h"
 #include "model/engine.h"
 #include "train/stop.h"
@@ -95,6 +96,7 @@ int helper_main(const char *program, int threads) {
     stop_ignore_signals();
     lanes_open(threads);
     if (!ranks_open(lanes_processors(), &err)) return helper_refuse(program, &err);
+    if (!ranks_first_here()) log_silence();
     if (!lanes_start(&err)) return err_report(program, &err);
     gemm_open();
     help_rank_0();
