@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,16 +60,23 @@ bool err_absent(int why) {
     return why == ENOENT || why == ENOTDIR || why == ELOOP || why == ENAMETOOLONG;
 }
 
+/* As head is when it has enough, and then there is nobody to tell. */
+static bool reader_is_gone(void) {
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
 bool err_check_stdout(Err *err) {
     const bool failed = ferror(stdout) != 0; /* whose errno is lost */
     errno = 0;
     if (fflush(stdout) == 0 && !failed) return true;
+    if (errno == EPIPE || reader_is_gone()) return err_set(err, EX_IOERR, "%s", "");
     return err_set(err, err_status(errno, EX_IOERR), "standard output: %s",
                    errno ? err_words(errno) : "could not be written");
 }
 
 int err_report(const char *program, const Err *err) {
-    fprintf(stderr, "%s: %s\n", program, err->text);
+    if (*err->text) fprintf(stderr, "%s: %s\n", program, err->text);
     return err->code;
 }
 
