@@ -47,8 +47,8 @@ bool option_real(const char *option, const char *text, double *out, Err *err) {
     errno = 0;
     const double v = strtod(text, &end);
     if (errno || end == text || *end || !(v > 0 && v < 1e9))
-        return err_set(err, EX_USAGE, "--%s: expected a positive number, got '%.60s'", option,
-                       text);
+        return err_set(err, EX_USAGE, "--%s: expected a number above 0 and below 1e9, got '%.60s'",
+                       option, text);
     *out = v;
     return true;
 }
