@@ -62,8 +62,6 @@ static void collect(void *ctx, const Batch *b) {
 static bool open_csv(Collector *c, const char *path, Err *err) {
     if (!path) return true;
     if (trained_guesses(c->t)) return predict_no_classes(c->t, "predict", err);
-    if (file_same(path, c->t->from.path))
-        return err_set(err, EX_USAGE, "--predict: %s is the checkpoint itself", path);
     if (!atomic_open(&c->csv, path, KIND_PREDICTIONS, err)) return false;
     predict_heading(c->csv.f, c->a->K);
     fputc('\n', c->csv.f);
