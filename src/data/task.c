@@ -37,9 +37,9 @@ bool task_fits(const Task *task, int vocab, int classes, int per_example) {
 void task_way(const Task *t, const char *dir, int most, char *buf, size_t size) {
     if (most && most < t->shortest)
         snprintf(buf, size,
-                 "the benchmark's have %d tokens or more, and this model takes %d: 'cast_data "
-                 "generate %s --help' has what makes shorter ones",
-                 t->shortest, most, t->name);
+                 "the benchmark's have %d tokens or more, and this model takes %d: run 'cast_data "
+                 "generate %s --length %d..%d --out %s' ('--help' has more options)",
+                 t->shortest, most, t->name, (most + 3) / 4, most, dir);
     else if (t->generate)
         snprintf(buf, size, "run 'cast_data generate %s --out %s'", t->name, dir);
     else if (t->import)

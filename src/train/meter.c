@@ -89,16 +89,16 @@ static void draw(Meter *m, const State *s, double lr, double norm, bool keep) {
         snprintf(losses, sizeof losses, loss < 1000 ? "%.3f" : "%.3g", loss);
         snprintf(right, sizeof right, "%.1f%%", 100 * (t->correct + b->correct) / n);
     }
-    log_progress(
-        keep,
-        "%lld/%lld ep %.2f  %s left  %s %s acc %s  lr %.1e |g| %.2g  "
-        "%s/s %s tok/s %sFLOP/s%s",
-        (long long)s->update, (long long)m->horizon, (double)s->update / (double)m->per_epoch,
-        format_duration(left, sizeof left, seconds_left(m, s, &w)), bits ? "bits" : "loss", losses,
-        right, lr, fabs(norm), format_rate(samples, sizeof samples, w.samples / w.seconds),
-        format_count(tokens, sizeof tokens, w.tokens / w.seconds),
-        format_count(speed, sizeof speed, flops),
-        share_text(share, sizeof share, peak_share(m, flops * 1e-9)));
+    log_progress(keep,
+                 "%lld/%lld ep %.2f  %s left  %s %s acc %s  lr %.1e |g| %.2g  "
+                 "%s/s %s tok/s %sFLOP/s%s",
+                 (long long)s->update, (long long)m->end, (double)s->update / (double)m->per_epoch,
+                 format_duration(left, sizeof left, seconds_left(m, s, &w)), bits ? "bits" : "loss",
+                 losses, right, lr, fabs(norm),
+                 format_rate(samples, sizeof samples, w.samples / w.seconds),
+                 format_count(tokens, sizeof tokens, w.tokens / w.seconds),
+                 format_count(speed, sizeof speed, flops),
+                 share_text(share, sizeof share, peak_share(m, flops * 1e-9)));
 }
 
 static void show(Meter *m, const State *s, double lr, double norm) {

@@ -81,9 +81,9 @@ static bool roll_back(Trainer *t, const char *what, int64_t from, Err *err) {
 
 /* The update, or the validation of `from`, is not finite, and the run may not leave it out. */
 static bool not_finite(Trainer *t, const char *what, int64_t from, const char *or_else, Err *err) {
-    const bool back =
-        t->c->train.nan == GUARD_ROLLBACK && t->state.guard.rollbacks < GUARD_MOST_ROLLBACKS;
-    return back ? roll_back(t, what, from, err) : end_at(t, what, or_else, err);
+    if (t->c->train.nan == GUARD_ROLLBACK && t->state.guard.rollbacks < GUARD_MOST_ROLLBACKS)
+        return roll_back(t, what, from, err);
+    return end_at(t, what, or_else, err);
 }
 
 /* ---- an update ---- */
@@ -368,7 +368,8 @@ static bool open_state(Trainer *t, Err *err) {
         return false;
     if (identity_differs(&t->was, &s->identity, t->c->holdout > 0 ? SPLIT_TRAIN : SPLIT_VAL))
         keep_forget_best(&t->keep);
-    log_info("run      %s: resuming at update %lld", t->dir.dir, (long long)s->update);
+    log_info("run      %s: resuming at update %lld%s", t->dir.dir, (long long)s->update,
+             s->update < t->end ? "" : ", the last: nothing is left to train");
     return true;
 }
 
@@ -376,7 +377,6 @@ static bool open_state(Trainer *t, Err *err) {
  * makes nothing and does without. */
 static bool open_data(Trainer *t, Err *err) {
     const Config *c = t->c;
-    if (!t->goes_on && !begin_data(c, err)) return false;
     if (t->r->dry_run && !t->goes_on && task_would_make(c->task, c->data_dir)) {
         log_info("data     %s: not there yet; a run makes it first", c->data_dir);
         return true;
@@ -405,18 +405,18 @@ static bool describe(const Trainer *t, Err *err) {
     return ok;
 }
 
-/* A new run is described at once: one that fails from here on is one that reports can count. One
- * that was begun is when it goes on: till then its directory tells what it was. */
+/* A new run that has its data is described at once: one that fails from here on is one that reports
+ * can count. One that was begun is when it goes on: till then its directory tells what it was. */
 static bool open_dir(Trainer *t, Err *err) {
-    const bool dry = t->r->dry_run;
     if (!rundir_name(&t->dir, t->r->dir, err) || !rundir_check(&t->dir, err) ||
-        (!dry && !rundir_open(&t->dir, err)))
+        (!file_exists(t->dir.last) && !begin_data(t->c, err)) ||
+        (!t->r->dry_run && !rundir_open(&t->dir, err)))
         return false;
     t->goes_on = file_exists(t->dir.last);
     t->begun = t->goes_on || !file_is_empty(t->dir.metrics);
     if (t->begun && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;
     if (!t->goes_on && !origin_open(&t->origin, t->c, err)) return false;
-    return dry || t->begun || describe(t, err);
+    return t->r->dry_run || t->begun || describe(t, err);
 }
 
 /* Metrics up to a number of lines: a run may have an end that it is never to reach. */

@@ -224,14 +224,14 @@ expect 65 'best.safetensors.*crc32' "one with a byte changed" "${eval[@]}" "$tmp
 head -c 40 "$tmp/run/config.json" >"$tmp/begun/config.json"
 expect 65 'config.json' "half a config" "${eval[@]}" "$tmp/begun"
 expect 65 'is not a checkpoint' "a file that is none" "${eval[@]}" "$tmp/data/test.safetensors"
-expect 66 "nodata/test.safetensors.*benchmark's have 501 tokens or more, and this model takes 60: 'cast_data generate listops --help'" "missing data" \
+expect 66 "nodata/test.safetensors.*benchmark's have 501 tokens or more, and this model takes 60: run 'cast_data generate listops --length 15..60 --out $tmp/nodata'" "missing data" \
     "${eval[@]}" "$tmp/run" data.dir="$tmp/nodata"
 make_data "$tmp/text" retrieval 9 3 3 20
 mkdir "$tmp/kept" && cp "$tmp/run"/*.json* "$tmp/kept"
 expect 66 'kept: has no best.safetensors: .* its checkpoints are elsewhere' "metrics without checkpoints" "${eval[@]}" "$tmp/kept"
 expect 65 'not those of task listops' "data of another task" "${eval[@]}" "$tmp/run" data.dir="$tmp/text"
 cp -r "$tmp/run" "$tmp/own"
-expect 64 'is the checkpoint itself' "predictions over the checkpoint" "${eval[@]}" "$tmp/own" --predict "$tmp/own/best.safetensors"
+expect 73 'is there and is no table of predictions' "predictions over the checkpoint" "${eval[@]}" "$tmp/own" --predict "$tmp/own/best.safetensors"
 mkfifo "$tmp/pipe"
 expect 73 'pipe or device' "predictions in place of a pipe" "${eval[@]}" "$tmp/run" --predict "$tmp/pipe"
 expect 73 'needs a file of its own' "predictions where the report goes" "${eval[@]}" "$tmp/run" --predict /dev/stdout

@@ -124,9 +124,10 @@ taken nystrom landmarks=4096 pinv_iterations=10 conv_kernel=1023
 
 # ---- data ----
 
-expect 66 "$tmp/none: no prepared data, and none are made: the benchmark's have 501 tokens or more, and this model takes 60: 'cast_data generate" \
+expect 66 "$tmp/none: no prepared data, and none are made: the benchmark's have 501 tokens or more, and this model takes 60: run 'cast_data generate listops --length 15..60 --out $tmp/none'" \
     "missing data of other lengths" "$bin/cast_train" "$tmp/tiny.json" data.dir="$tmp/none" --out "$tmp/unmade"
 check "are not made" test ! -e "$tmp/none"
+check "nor is a run" test ! -e "$tmp/unmade"
 mkdir "$tmp/half"
 cp "$tmp/data"/{train,val}.safetensors "$tmp/half/"
 expect 66 "$tmp/half/train.safetensors is there, but $tmp/half/test.safetensors is missing" "a split that is missing" \

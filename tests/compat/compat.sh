@@ -64,7 +64,7 @@ goes_on() { # goes_on TASK
     check "$1: to its end" grep -qE '^test accuracy of last \(update 24\)' "$tmp/out"
     check "$1: as it did" same_way whole half
     [ -e whole/last.safetensors ] || return
-    expect 0 'whole: resuming at update 24$' "$1: a finished run tests again" "$bin/cast_train" config.json --out whole
+    expect 0 'whole: resuming at update 24, the last: nothing is left to train$' "$1: a finished run tests again" "$bin/cast_train" config.json --out whole
 }
 
 opens() { # opens TASK
