@@ -56,8 +56,8 @@ typedef struct AttnTrace {
 /* Where cast_bench wants to know what a mechanism does with its time. */
 typedef struct AttnMeter {
     double seconds; /* in the mechanism, without the kit's products */
-    double avoided; /* of AttnMech.flops and the block's projections, forward and backward: how many
-                       a shortcut of the mechanism's left out */
+    double avoided; /* of the block's projections, forward and backward: how many operations a
+                       shortcut of the mechanism's left out, less what it takes itself */
 } AttnMeter;
 
 typedef struct AttnCall {

@@ -88,10 +88,10 @@ static bool parse(Options *o, int argc, char **argv, Err *err) {
 /* ---- one config ---- */
 
 static void print_parts(const BenchResult *r) {
-    printf("\n  %-24s %9s %7s %9s %7s\n", "part", "ms/sample", "time", "GFLOP/s", "of peak");
+    printf("\n  %-25s %9s %7s %9s %7s\n", "part", "ms/sample", "time", "GFLOP/s", "of peak");
     for (int i = 0; i < r->nparts; i++) {
         const BenchPart *p = &r->parts[i];
-        printf("  %-24s %9.3f %6.1f%% ", p->name, 1e3 * p->seconds,
+        printf("  %-25s %9.3f %6.1f%% ", p->name, 1e3 * p->seconds,
                100 * p->seconds / r->sample_seconds);
         if (p->flops > 0 && p->seconds > 0)
             printf("%9.1f %6.1f%%\n", r->threads * p->flops / p->seconds * 1e-9,
@@ -102,8 +102,8 @@ static void print_parts(const BenchResult *r) {
 }
 
 static void print_result(const BenchResult *r) {
-    printf("%s: %s attention, %d tokens, batch %d, %d threads", r->task, r->mechanism, r->tokens,
-           r->batch, r->threads);
+    printf("%s: %s attention, %d tokens, batch %d, %d thread%s", r->task, r->mechanism, r->tokens,
+           r->batch, r->threads, r->threads == 1 ? "" : "s");
     printf(r->ranks > 1 ? ", %d ranks\n" : "\n", r->ranks);
     printf("  %.2f samples/s  %.0f tokens/s  %.3f updates/s\n", r->samples_per_s, r->tokens_per_s,
            r->updates_per_s);
@@ -170,7 +170,7 @@ static void print_machine(int threads, bool json) {
     if (json) {
         print_line(o);
     } else {
-        printf("%d threads, %s\n", threads, json_string(o, "kernels"));
+        printf("%d thread%s, %s\n", threads, threads == 1 ? "" : "s", json_string(o, "kernels"));
         printf("  FMA peak         %8.1f GFLOP/s (%s)\n", json_number(o, "peak_gflops"), REAL_NAME);
         printf("  matrix products  %8.1f GFLOP/s (64 x 128 x 128)\n",
                json_number(o, "gemm_gflops"));
@@ -441,7 +441,7 @@ static bool bench(const Options *o, Err *err) {
     return true;
 }
 
-/* A rank that helps: silent. */
+/* A rank that helps: silent, but for warnings of another host than those before it. */
 static int help(int argc, char **argv) {
     Options o = {0};
     Err err = {0};

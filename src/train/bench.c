@@ -1,5 +1,6 @@
 #include "train/bench.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -258,10 +259,10 @@ static void list_parts(BenchResult *r, const Model *m, const LaneParts *sum, boo
     part(r, "embedding", s[PART_EMBEDDING], folded ? 0 : embedding);
     part(r, "attention: mechanism", mechanism, 3 * blocks * m->mech->flops(m->attn, (int)N));
     part(r, "attention: q k v o, norm", s[PART_ATTENTION] - mechanism,
-         6 * blocks * N * d * (d * model_projections(m) + m->conf.conv));
+         6 * blocks * N * d * (d * model_projections(m) + m->conf.conv) - sum->mechanism.avoided);
     part(r, "feed-forward, norm", s[PART_FEED_FORWARD], 12 * blocks * N * d * m->conf.d_ff);
     part(r, "pooling, last norm", s[PART_POOLING], 0);
-    part(r, "optimiser, sums, the rest", r->sample_seconds - used, 0);
+    part(r, "optimiser, sums, the rest", fmax(0, r->sample_seconds - used), 0);
 }
 
 static void time_parts(BenchResult *r, Bench *b) {
