@@ -35,12 +35,13 @@ static void set_ground(const Printer *p, int cluster, bool several) {
 
 static void print_size(const Printer *p, int cluster) {
     if (p->colour) set_ground(p, cluster, false);
-    const int n =
-        p->colour ? fprintf(p->f, " %d ", cluster) : fprintf(p->f, "%c", palette_symbol(cluster));
+    const int n = p->colour      ? fprintf(p->f, " %d ", cluster)
+                  : cluster < 10 ? fprintf(p->f, "%d", cluster)
+                                 : fprintf(p->f, "%c=%d", palette_symbol(cluster), cluster);
     fprintf(p->f, "%s%-*d", p->colour ? "\033[0m " : ":", ENTRY - 2 - n, p->c->size[cluster]);
 }
 
-/* Each cluster with its colour or letter, and how many tokens it holds. */
+/* Each cluster with its colour or mark, and how many tokens it holds. */
 static void print_legend(const Printer *p, int part) {
     char name[CLUSTER_NAME];
     const int C = p->c->C, most = C < PALETTE ? C : PALETTE;
@@ -102,7 +103,7 @@ static void print_line(const Printer *p, int n, int end) {
     fputc('\n', p->f);
 }
 
-/* The clusters' letters below their tokens. */
+/* The clusters' marks below their tokens. */
 static void print_symbols(const Printer *p, int n, int end) {
     char text[VIZ_TEXT];
     while (n < end) {
@@ -122,11 +123,11 @@ static void print_text(const Printer *p) {
     }
 }
 
-/* What letters, or colours, say of texts and of pictures. */
+/* What marks, or colours, say of texts and of pictures. */
 static void explain(FILE *f, const Viz *v, bool colour) {
     static const char *const what[2][2] = {
-        {"Below each token is the letter of its", "A token's background is the colour of its"},
-        {"A pixel is the letter of its", "A pixel has the colour of its"}};
+        {"Below each token is the mark of its", "A token's background is the colour of its"},
+        {"A pixel is the mark of its", "A pixel has the colour of its"}};
     static const char *const end[2][2] = {{"; '.': in none", ", and it is underlined"},
                                           {"; '.': in none", "; grey: in none"}};
     const bool picture = v->doc[0].width > 0;

@@ -4,7 +4,7 @@
 
 #include "viz/viz.h"
 
-/* The tokens of the blocks to show, in 256 colours, or with letters for clusters. Pictures wider
+/* The tokens of the blocks to show, in 256 colours, or with marks for clusters. Pictures wider
  * than VIZ_WIDEST are left out. */
 enum { VIZ_WIDEST = 64 };
 void viz_print(FILE *f, const Viz *v, bool colour);

@@ -9,12 +9,20 @@ static bool told(const char *path, bool written) {
     return written;
 }
 
+/* Of the test set without its name. */
+static void begin_name(char *name, size_t size, const Viz *v) {
+    const bool test = v->t->split == SPLIT_TEST;
+    snprintf(name, size, "viz-%s%s%d", test ? "" : split_names[v->t->split], test ? "" : "-",
+             v->index);
+}
+
 static bool write_png(const Viz *v, const char *dir, int doc, int part, const char *kind,
                       VizPng *write, Err *err) {
     char name[128], where[CLUSTER_NAME], path[FILE_PATH_MAX];
     const char *which = v->docs == 1 ? "" : doc ? "-b" : "-a";
-    snprintf(name, sizeof name, "viz-%d%s-%s-%s.png", v->index, which,
-             clusters_file(where, &v->traces, &v->part[part]), kind);
+    begin_name(name, sizeof name, v);
+    format_add(name, sizeof name, "%s-%s-%s.png", which,
+               clusters_file(where, &v->traces, &v->part[part]), kind);
     return file_in(path, dir, name, err) && told(path, write(v, &v->doc[doc], part, path, err));
 }
 
@@ -28,7 +36,8 @@ static bool write_part(const Viz *v, const char *dir, int doc, int part, Err *er
 
 static bool write_page(const Viz *v, const char *dir, Err *err) {
     char name[32], path[FILE_PATH_MAX];
-    snprintf(name, sizeof name, "viz-%d.html", v->index);
+    begin_name(name, sizeof name, v);
+    format_add(name, sizeof name, ".html");
     return file_in(path, dir, name, err) && told(path, viz_html(v, path, err));
 }
 

@@ -9,7 +9,8 @@
  *   viz-<index>.html                    the tokens in their clusters' colours, block by block
  *   viz-<index>-layer<l>-affinity.png   A_g (C,N)
  * Of pairs, names of PNG files have "-a" or "-b" behind the index, for the first and second
- * document. Blocks count from 0, as in the names of parameters. Where heads have groups of their
+ * document; of another split than the test set all have its name before it: viz-train-<index>.
+ * Blocks count from 0, as in the names of parameters. Where heads have groups of their
  * own, files of a block have "-head<h>" behind its number, with several rounds "-round<r>", and
  * where keys are grouped apart "-queries" or "-keys"; there are no affinities. */
 #ifndef VIZ_VIZ_WRITE_H

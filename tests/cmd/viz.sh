@@ -34,6 +34,9 @@ tokens=$(grep -o '<i ' "$out/viz-2.html" | wc -l)
 check "what holds tokens is closed" test "$tokens" -gt 0 -a "$tokens" = "$(grep -o '</i>' "$out/viz-2.html" | wc -l)"
 expect 0 $'\033\[(4;)?48;5;214;38;5;16m' "colours if asked for" "${viz[@]}" "$tmp/words" --index 2 --out "$out" --color always
 expect 0 '^layer 1: 4 clusters' "one layer alone" "${viz[@]}" "$tmp/words" --index 2 --out "$tmp/alone" --layer 1
+"${viz[@]}" "$tmp/words" --index 2 --split val --out "$tmp/alone" --layer 1 >"$tmp/log" 2>&1
+check "of another split with its name" test -s "$tmp/alone/viz-val-2.html" -a -s "$tmp/alone/viz-val-2-layer1-affinity.png"
+rm "$tmp/alone"/viz-val-*
 check "with its files alone" test "$(cd "$tmp/alone" && echo *)" = "viz-2-layer1-affinity.png viz-2.html"
 expect 0 'viz-0.html' "into the run's directory if not told where" "${viz[@]}" "$tmp/words" --index 0
 check "there it is" test -s "$tmp/words/viz-0.html"
