@@ -138,8 +138,9 @@ static void print_training(const Writer *w) {
     print_first_weights(w);
     if (!w->run) return;
     const RunLine made = run_made(w->run);
-    rowf(w, "training", "%lld updates, %.4g epochs, %.3g hours%s", (long long)made.step,
-         made.value[RUN_EPOCH], made.value[RUN_SECONDS] / 3600,
+    char time[32];
+    rowf(w, "training", "%lld updates, %.4g epochs, %s%s", (long long)made.step,
+         made.value[RUN_EPOCH], format_duration(time, sizeof time, made.value[RUN_SECONDS]),
          run_done(w->run)      ? ""
          : run_trained(w->run) ? "; it is not tested"
                                : "; it is not finished");

@@ -94,9 +94,22 @@ static void add_point(Curve *c, double x, const double *y, int n, CurveBand band
     c->point[c->n++] = curve_point(x, &s, band);
 }
 
+/* The mean place of runs that have one line each, or NaN: others have no line, or several. */
+static double lone_place(const Track *t, int n) {
+    double sum = 0;
+    int runs = 0;
+    for (int i = 0; i < n; i++) {
+        if (t[i].n > 1) return NAN;
+        if (t[i].n == 1) sum += t[i].x[0], runs++;
+    }
+    return sum / runs;
+}
+
 /* Where to read: a lone run with few lines at these, others at places of equal distance. */
 static int places(double *x, const Track *t, int n) {
     double least = INFINITY, most = -INFINITY;
+    x[0] = lone_place(t, n);
+    if (!isnan(x[0])) return 1;
     if (n == 1 && t->n <= CURVE_POINTS) {
         for (int i = 0; i < t->n; i++) x[i] = t->x[i];
         return t->n;
@@ -124,7 +137,7 @@ void curve_train(Curve *c, const Group *g, int key, CurveAxis axis, CurveBand ba
     }
     const int n = places(x, t, g->n);
     /* Seeds of equal length end at places that differ a little, by time or by rounded tokens. */
-    const double slack = n > 1 && g->n > 1 ? 0.005 * (x[n - 1] - x[0]) : 0;
+    const double slack = n == 1 ? INFINITY : g->n > 1 ? 0.005 * (x[n - 1] - x[0]) : 0;
     for (int k = 0; k < n; k++) {
         for (int i = 0; i < g->n; i++) y[i] = read_at(&t[i], x[k], slack, &from[i]);
         add_point(c, x[k], y, g->n, band);

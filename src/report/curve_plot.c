@@ -55,7 +55,7 @@ static void plot_line(FILE *f, const Lines *l, int i, bool *first) {
         fprintf(f, "$train%d using 1:2", i);
     else
         fputs("NaN", f);
-    fputs(" with lines", f);
+    fputs(l->train.n == 1 ? " with linespoints pt 1 ps 0.8" : " with lines", f);
     plot_line_style(f, i);
     fputs(" title ", f);
     text_gnuplot(f, l->name);
@@ -108,14 +108,23 @@ static void plot_tics(FILE *f, double end, int width) {
     fputs(")\n", f);
 }
 
-static void plot_axes(const Plot *p, int key, CurveAxis axis, double end, bool minutes) {
-    FILE *f = p->f;
+/* Of time, in hours to its end: how many to an hour of what the axis has. */
+static double time_scale(double end) { return end >= 2 ? 1 : end >= 2 / 60.0 ? 60 : 3600; }
+
+static const char *axis_name(CurveAxis axis, double scale) {
     static const char *const names[] = {"update", "hours of training", "tokens"};
-    fprintf(f, "set xlabel '%s'\nset ylabel '%s'\n", minutes ? "minutes of training" : names[axis],
+    return scale == 60     ? "minutes of training"
+           : scale == 3600 ? "seconds of training"
+                           : names[axis];
+}
+
+static void plot_axes(const Plot *p, int key, CurveAxis axis, double end, double scale) {
+    FILE *f = p->f;
+    fprintf(f, "set xlabel '%s'\nset ylabel '%s'\n", axis_name(axis, scale),
             key == RUN_LOSS   ? "loss"
             : key == RUN_BITS ? "bits a token"
                               : "accuracy, %");
-    if (end > 0) plot_tics(f, minutes ? 60 * end : end, p->width);
+    if (end > 0) plot_tics(f, scale * end, p->width);
     fprintf(f, "set yrange [0<*:*%s]\n", key == RUN_ACCURACY ? "<100" : "");
     fputs("set xrange [0:*]\nset autoscale xfixmax\n", f);
     fputs("set offsets 0, graph 0.01, graph 0.02, graph 0.02\n", f);
@@ -169,10 +178,10 @@ bool curve_plot(Plot *p, PlotSize size, const Groups *g, int key, CurveAxis axis
         end = fmax(end, fmax(last_x(&l[i].train), last_x(&l[i].val)));
     }
     if (n > 0) {
-        const bool minutes = axis == CURVE_TIME && end < 2;
+        const double scale = axis == CURVE_TIME ? time_scale(end) : 1;
         plot_open(p, size, &legend);
-        plot_axes(p, key, axis, end, minutes);
-        plot_lines(p->f, l, g, minutes ? 60 : 1);
+        plot_axes(p, key, axis, end, scale);
+        plot_lines(p->f, l, g, scale);
     }
     free_lines(l, g->n);
     return n > 0 ||

@@ -64,7 +64,7 @@ check "what ids are" has "$card" '^Ids, from 0: `<pad>` `\[MIN` '
 check "model" has "$card" '^\| model \| depth 2, heads 2, d 16,.* norm batch,'
 check "attention" has "$card" "^\\| attention's keys \\| clusters 4,"
 check "which weights" has "$card" "^\\| weights \\| best, of update $best \\|\$"
-check "how long" has "$card" '^\| training \| 20 updates, 2 epochs, [0-9.e-]+ hours \|$'
+check "how long" has "$card" '^\| training \| 20 updates, 2 epochs, [0-9.]+ s \|$'
 check "by what" has "$card" '^\| build \| (gcc|clang) '
 if [ -e .git ] && git describe --always >"$tmp/out" 2>&1; then
     check "and commit" has "$card" '^\| commit \| [0-9a-f]{12}(-dirty)? \|$'

@@ -150,7 +150,14 @@ check "with numbers of its own on its axis" grep -q "^set xtics ('0' 0, '2' 2, '
 check "broken where a run ends" grep -qx '' "$tmp/loss.svg.gnuplot"
 check "and a name for each line" grep -q 'title "clusters 4 (3 runs)"' "$tmp/loss.svg.gnuplot"
 check "over time" with "$tmp/sweep" --plot "$tmp/time.png" --what accuracy --x time --band sd --keep
-check "in minutes, to PNG" grep -q 'minutes of training' "$tmp/time.png.gnuplot"
+check "in seconds, to PNG" grep -q 'seconds of training' "$tmp/time.png.gnuplot"
+for seed in 1 2; do
+    make_run "$tmp/brief/$seed" 4 $seed 20 0.5
+    sed -i "1!{/train/d};1s/\"seconds\": [0-9]*/\"seconds\": $seed/" "$tmp/brief/$seed/metrics.jsonl"
+done
+check "runs of a line each" with "$tmp/brief" --plot "$tmp/brief.svg" --what accuracy --x time --keep
+check "are one point" test "$(sed -n '/^\$train0/,/^END/p' "$tmp/brief.svg.gnuplot" | grep -c '^1.5 20 ')" = 1
+check "which is seen" grep -q 'linespoints pt 1' "$tmp/brief.svg.gnuplot"
 check "as PDF of a size" with "$tmp/sweep" --plot "$tmp/loss.pdf" --width 84 --height 60 --keep
 check "which gnuplot is told" grep -q '^set terminal pdfcairo .* size 8.4cm,6cm fontscale 0.571' "$tmp/loss.pdf.gnuplot"
 check "lines and points differ without colours" \
