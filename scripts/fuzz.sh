@@ -7,6 +7,7 @@
 # tests/fuzz/TARGET.dict, where there is one, has words that libFuzzer would hardly guess.
 # To look at a finding: make MODE=asan tests && build/asan/tests/fuzz/fuzz_npy build/fuzz/found/npy-crash-...
 set -u
+case ${1-} in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' && exit ;; esac
 export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
 cd "$(dirname "$0")/.." || exit 1
 seconds=${1:?usage: fuzz.sh SECONDS TARGET...}

@@ -13,6 +13,7 @@
 #   leftovers   TODO, FIXME, XXX, #if 0
 #   mutants     planted errors (tests/mutants) that no longer apply to the code
 set -u
+case ${1-} in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' && exit ;; esac
 cd "$(dirname "$0")/.." || exit 1
 shopt -s nullglob
 src=(src/*/*.[ch])

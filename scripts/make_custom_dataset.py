@@ -8,6 +8,9 @@ import sys
 import numpy as np
 from safetensors.numpy import save_file
 
+if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+    sys.exit(__doc__)
+
 rng = np.random.default_rng(1)
 os.makedirs(sys.argv[1], exist_ok=True)
 for split, count in ("train", 2000), ("val", 200), ("test", 200):

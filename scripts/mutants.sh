@@ -4,6 +4,7 @@
 # the tests alone, because gradient checks do without. Tests of the same folder come first. Fails unless every one is
 # caught.
 set -u
+case ${1-} in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' && exit ;; esac
 cd "$(dirname "$0")/.." || exit 1
 [ $# -gt 0 ] || set -- tests/mutants/*.patch
 [ -e "$1" ] || { echo "mutants: no patch in tests/mutants" >&2; exit 1; }

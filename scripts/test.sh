@@ -7,6 +7,7 @@
 #   STOP=1            stop at the first test that fails
 #   TEST_TIMEOUT=900  seconds that one test may take
 set -u
+case ${1-} in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' && exit ;; esac
 export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
 cd "$(dirname "$0")/.." || exit 1
 mode=${1:?usage: test.sh MODE TEST...}
