@@ -156,7 +156,7 @@ for seed in 1 2; do
     sed -i "1!{/train/d};1s/\"seconds\": [0-9]*/\"seconds\": $seed/" "$tmp/brief/$seed/metrics.jsonl"
 done
 check "runs of a line each" with "$tmp/brief" --plot "$tmp/brief.svg" --what accuracy --x time --keep
-check "are one point" test "$(sed -n '/^\$train0/,/^END/p' "$tmp/brief.svg.gnuplot" | grep -c '^1.5 20 ')" = 1
+check "are one point" test "$(sed -n '/^[$]train0/,/^END/p' "$tmp/brief.svg.gnuplot" | grep -c '^1.5 20 ')" = 1
 check "which is seen" grep -q 'linespoints pt 1' "$tmp/brief.svg.gnuplot"
 check "as PDF of a size" with "$tmp/sweep" --plot "$tmp/loss.pdf" --width 84 --height 60 --keep
 check "which gnuplot is told" grep -q '^set terminal pdfcairo .* size 8.4cm,6cm fontscale 0.571' "$tmp/loss.pdf.gnuplot"
