@@ -105,7 +105,10 @@ cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
             return NULL;
         }
     }
-    return read_on_base(where, 0, err);
+    cJSON *root = read_on_base(where, 0, err);
+    if (!root && err->code == EX_NOINPUT && !strchr(path, '/'))
+        err_set(err, err->code, "%s; 'cast_train --help' lists the shipped ones", err->text);
+    return root;
 }
 
 /* ---- all of them ---- */

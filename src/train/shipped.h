@@ -10,8 +10,8 @@
 /* Reads the config that `path` stands for: the file; or, of a name alone, with or without ".json",
  * the shipped one. `where` becomes its path, for messages. With "base": PATH, from the file's own
  * directory, it is that config with what the file says in its place, section by section; another
- * mechanism starts from its own defaults. NULL: EX_NOINPUT, with the nearest name; EX_CONFIG;
- * EX_USAGE: a key=value stands in CONFIG's place. */
+ * mechanism starts from its own defaults. NULL: EX_NOINPUT, with the nearest name beside it;
+ * EX_CONFIG; EX_USAGE: a key=value stands in CONFIG's place. */
 cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err);
 
 /* The names of the shipped ones, from column `indent` on. */

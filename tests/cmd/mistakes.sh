@@ -89,6 +89,7 @@ mistake 66 runs/first cast_viz runs/fisrt --stats
 mistake 66 runs/first cast_report runs/firts
 mistake 66 runs/first cast_export run/first --out x
 
+expect 66 "imag: .*--help' lists the shipped ones" "a shipped config's name" "$bin/cast_train" imag
 expect 66 'No such file or directory$' "nothing near is suggested" "$bin/cast_train" configs/other_thing.json
 sed 's/"depth": 1/"depht": 1/' configs/tiny.json >configs/wrong.json
 expect 78 "^cast_train: configs/wrong.json: key 'model.depht' is unknown; did you mean 'model.depth'" \
