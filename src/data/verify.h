@@ -8,7 +8,8 @@
  *   cast-checked-1 SIZE MODIFIED CHANGED HASH
  *
  * with the file's times in seconds and nanoseconds. As long as the file has these it is not read
- * again. Where no such note can be written, every process reads all. */
+ * again. Where no such note can be written, or the file was changed in the last second,
+ * the next process reads all. */
 #ifndef DATA_VERIFY_H
 #define DATA_VERIFY_H
 

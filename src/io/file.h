@@ -26,10 +26,11 @@ typedef struct AtomicFile {
 
 /* Opens the temporary, <path>.tmp.<pid>, and removes those that dead processes left. Of a link it
  * is the file that it leads to; what is no file, a device say, and a file of another kind are
- * refused (EX_CANTCREAT). After writes to a->f, commit checks that every byte reached the disk,
- * reads it back and renames (EX_IOERR; on failure the temporary is removed and the old file is
- * intact, unless it is the directory that cannot be brought to the disk: then the new one is
- * there). abandon removes the temporary. After either, a->f is NULL, and abandon does nothing. */
+ * refused (EX_CANTCREAT), and so is "-" (EX_USAGE). After writes to a->f, commit checks that every
+ * byte reached the disk, reads it back and renames (EX_IOERR; on failure the temporary is removed
+ * and the old file is intact, unless it is the directory that cannot be brought to the disk: then
+ * the new one is there). abandon removes the temporary. After either, a->f is NULL, and abandon
+ * does nothing. */
 bool atomic_open(AtomicFile *a, const char *path, FileKind kind, Err *err);
 bool atomic_commit(AtomicFile *a, Err *err);
 void atomic_abandon(AtomicFile *a);

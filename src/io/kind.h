@@ -8,7 +8,7 @@
 typedef enum FileKind {
     KIND_ANY, /* for what takes no file's place */
     KIND_JSON,
-    KIND_METRICS, /* lines of train/meter.h */
+    KIND_METRICS, /* docs/metrics.md */
     KIND_CHECKPOINT,
     KIND_WEIGHTS, /* exported: train/source.h */
     KIND_DATASET,

@@ -43,8 +43,8 @@ void crew_command(int argc, char **argv);
 
 /* ---- rank 0 ---- */
 
-/* EX_CONFIG where a rank's build or kernels, and so its bits, are others, or what kept it from
- * opening its engine; its host is named. */
+/* EX_CONFIG where a rank's command, version, build or kernels are others, which would give other
+ * bits, or what kept it from opening its engine; its host is named. */
 bool crew_hire(const Model *m, int max_batch, int lanes, bool train, Err *err);
 void crew_release(void);
 void crew_weights(const Model *m, const real *w);
@@ -58,7 +58,7 @@ void crew_dismiss(void);
 /* ---- ranks 1, 2, ... ---- */
 
 /* The next order. After CREW_HIRE: the model, its keys (to be freed) and whether rank 0 has the
- * same build; and the answer, err->code 0 if all is well. */
+ * same of these; and the answer, err->code 0 if all is well. */
 Call crew_call(void);
 bool crew_offer(CrewModel *model, char **json, Err *err);
 void crew_answer(const Model *m, int max_batch, const Err *err);

@@ -14,7 +14,7 @@ typedef struct BenchResult {
     const char *task, *mechanism;
     int tokens, batch, threads, ranks; /* tokens: of a document, the mean where they differ */
     int per_example, most_tokens;      /* documents of a sample; tokens of one, at most */
-    size_t parameters, summed;         /* summed: what a lane's sums hold */
+    size_t parameters, summed;         /* reals of weights, with what aligns them, and of sums */
     double step_seconds;               /* the mean */
     double samples_per_s, tokens_per_s, updates_per_s, gflops, peak_gflops, peak_rss_mb;
     double sample_seconds, sample_flops; /* a sample's share of a step, on one thread */

@@ -46,8 +46,9 @@ void config_free(Config *c);
 void config_run_dir(char *dir, size_t size, const char *path, char *const *overrides, int count);
 
 /* Whether a run of config `a` may go on under `b`. Keys that do not change what training computes
- * may differ: where the data lies, how and how often to report or evaluate, and, under a schedule
- * without an end, how long to train. err lists the keys that differ. */
+ * may differ: where the data lies, how often to report, validate and save, what is kept, what is
+ * done about numbers that are not finite, and, under a schedule without an end, how long to train
+ * (KEY_FREE in its tables). err lists the keys that differ. */
 bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err);
 /* Data may have moved: says so where `b`, which config_same took for `a`, has them elsewhere. */
 void config_warn_data(const cJSON *a, const cJSON *b, const char *where);

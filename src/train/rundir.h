@@ -1,13 +1,9 @@
 /* A run's directory:
  *
  *   config.json         the resolved config
- *   env.json            what computes: version, commit (where known), compiler, flags, processor,
- *                       BLAS, threads, "ranks" of more than one; "peak_gflops", the best measured
- *                       FMA peak of these; "planned_bytes" of memory, data apart; "fast" of a smoke
- *                       run (train/fast.h); in "init" what train.init gave, where this process
- *                       began with it; in "data" their source and the examples of each split; and
- *                       in "earlier" what did in the processes before, a list of such objects
- *   metrics.jsonl       a line a report (train/meter.h)
+ *   env.json            what computes, key by key in docs/files.md; in "earlier" what did in the
+ *                       processes before, a list of such objects
+ *   metrics.jsonl       a line a report (docs/metrics.md)
  *   events.out.tfevents.*   the same for TensorBoard, with train.tensorboard
  *   last.safetensors    the state to go on from (train/state.h)
  *   best.safetensors    the state that did best in validation
