@@ -9,7 +9,7 @@
 #               data uses core and io, and is used from train on
 #   pairs       no two modules (FOLDER/NAME.c and .h) need each other
 #   calls       malloc and free outside core and io; calls that overflow, that hide errors or that run a shell
-#   threads     OpenMP pragmas other than `omp simd` outside core/lanes.c
+#   threads     OpenMP pragmas other than `omp simd`, its functions outside core/team.c, and threads made outside core
 #   leftovers   TODO, FIXME, XXX, #if 0
 #   mutants     planted errors (tests/mutants) that no longer apply to the code
 set -u
@@ -144,8 +144,12 @@ check_calls() {
 }
 
 check_threads() {
-    code "${src[@]}" | grep -v '^src/core/lanes\.c:' | grep -E '#[ ]*pragma[ ]+omp' | grep -vE 'pragma[ ]+omp[ ]+simd' |
-        sed -E 's/^([^:]*:[0-9]+):.*/\1: threads live in core\/lanes.c/'
+    code "${src[@]}" | grep -E '#[ ]*pragma[ ]+omp' | grep -vE 'pragma[ ]+omp[ ]+simd' |
+        sed -E 's/^([^:]*:[0-9]+):.*/\1: threads live in core\/team.c/'
+    code "${src[@]}" | grep -v '^src/core/team\.c:' | grep -E '\bomp_[a-z_]+ *\(' |
+        sed -E 's/^([^:]*:[0-9]+):.*/\1: OpenMP is asked in core\/team.c/'
+    code "${src[@]}" | grep -v '^src/core/' | grep -E '\bpthread_create *\(' |
+        sed -E 's/^([^:]*:[0-9]+):.*/\1: threads are made in core/'
 }
 
 check_leftovers() {

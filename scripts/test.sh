@@ -18,10 +18,6 @@ pool=''
 trap '[ -z "$pool" ] || kill -- -$pool 2>/dev/null; rm -rf "$log"' EXIT
 
 if [ "$mode" = tsan ]; then
-    # Archer tells TSan what OpenMP synchronises; without it, correct programs look like races.
-    libs=$(cd "$("${CC:-clang}" -print-resource-dir)/../.." && pwd)
-    [ -e "$libs/libarcher.so" ] || { echo "test: no libarcher.so in $libs: Debian package libomp-dev" >&2; exit 1; }
-    export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
     export TSAN_OPTIONS="ignore_noninstrumented_modules=1 allocator_may_return_null=1 ${TSAN_OPTIONS:-}"
 elif [ "$mode" = asan ]; then
     export ASAN_OPTIONS="allocator_may_return_null=1 ${ASAN_OPTIONS:-}"

@@ -9,9 +9,8 @@
  * have (systemd's MemoryDenyWriteExecute, for one). libxsmm does not look whether it got it, and
  * its kernel then ends the program: so that is tried here before.
  *
- * OpenBLAS comes in two flavours. The pthread one is told to use one thread. The OpenMP one must
- * not be (it would serialise our own regions): it is single-threaded because lanes_open has
- * regions get one thread unless they ask for more. */
+ * OpenBLAS comes in two flavours. The pthread one is told to use one thread. The OpenMP one asks
+ * OpenMP in each thread, which says one (core/team.h). */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "core/gemm.h"
 
@@ -73,8 +72,8 @@ static XSMM_KERNEL generate(int M, int N, int K, int lda, int ldb, int ldc, bool
     return XSMM_DISPATCH(N, M, K, &ldb, &lda, &ldc, &one, &beta, &flags, NULL);
 }
 
-/* libxsmm_init puts OMP_PROC_BIND=TRUE into the environment, too late for our own OpenMP, and in
- * time for that of the processes that we start: all of them would bind to the first processors. */
+/* libxsmm_init puts OMP_PROC_BIND=TRUE into the environment, too late for OpenMP here, and in time
+ * for that of the processes that we start: all of them would bind to the first processors. */
 static void init_xsmm(void) {
     const bool ours = getenv("OMP_PROC_BIND") != NULL;
     libxsmm_init();

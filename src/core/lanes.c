@@ -1,26 +1,18 @@
-/* OpenMP appears in this file alone (besides `omp simd`).
- *
- * A region gets one thread (omp_get_max_threads) unless it asks for its team, as all of ours do. So
- * OpenBLAS' OpenMP flavour, which goes wide where it would get more outside an active region (a
- * team of one is not active), never does. */
 #define _GNU_SOURCE
 #include "core/lanes.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/env.h"
 #include "core/log.h"
 #include "core/machine.h"
 #include "core/ranks.h"
-#include "core/stack.h"
+#include "core/team.h"
 
-static int team = 1;
+static int all = 1; /* threads */
 
 /* What a thread offers of its lane's work. Others join while it is open, and it does not change
  * before they have left. */
@@ -32,145 +24,67 @@ typedef struct Offer {
     _Atomic bool open;
     char apart[64]; /* threads look at others' all the time */
 } Offer;
-static Offer *offers; /* (team) */
+static Offer *offers;  /* (all) */
+static double *worked; /* (all) seconds of the last run, while they are measured */
 
 static LanesMeter *meter;
 void lanes_measure(LanesMeter *m) { meter = m; }
 
 static int default_threads(void) {
-    const int asked = env_positive("OMP_NUM_THREADS"), most = omp_get_thread_limit();
-    if (asked) return asked < most ? asked : most;
+    const int asked = env_positive("OMP_NUM_THREADS");
+    if (asked) return asked;
     int n = machine_cores();
     const int limits[] = {machine_quota("/sys/fs/cgroup", "/proc/self/cgroup"),
-                          env_positive("SLURM_CPUS_PER_TASK"), most};
-    for (int i = 0; i < 3; i++)
+                          env_positive("SLURM_CPUS_PER_TASK")};
+    for (int i = 0; i < 2; i++)
         if (limits[i] && limits[i] < n) n = limits[i];
     return n;
 }
 
 int lanes_open(int threads) {
-    team = threads > 0 ? threads : default_threads();
+    team_open();
+    all = threads > 0 ? threads : default_threads();
     mem_free(offers);
-    offers = mem_alloc((size_t)team, sizeof *offers);
-    omp_set_dynamic(0);
-    omp_set_num_threads(1);
-    return team;
+    mem_free(worked);
+    offers = mem_alloc((size_t)all, sizeof *offers);
+    worked = mem_alloc((size_t)all, sizeof *worked);
+    return all;
 }
 
-int lanes_threads(void) { return team; }
+int lanes_threads(void) { return all; }
 
 int lanes_processors(void) {
     cpu_set_t set;
+    team_open();
     const int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
                                                               : (int)sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? n : 1;
 }
 
-/* ---- whether threads can be made ---- */
-
-/* "512k" in bytes, as OpenMP reads it: kilobytes unless a letter says else; 0: it is nothing. */
-static size_t stack_size(const char *text) {
-    static const char units[] = "bkmg";
-    char *end;
-    const unsigned long long n = strtoull(text, &end, 10);
-    end += strspn(end, " \t");
-    const char *unit = *end ? strchr(units, *end | 0x20) : units + 1;
-    return end == text || !unit || n >> 32 ? 0 : (size_t)n << 10 * (unit - units);
-}
-
-/* What threads have by themselves, which is the limit of main's (ulimit -s). */
-static void raise_stacks(void) {
-    pthread_attr_t a;
-    size_t size = STACK_LEAST;
-#ifdef KMP_VERSION_MAJOR /* LLVM's OpenMP has a size of its own */
-    if (kmp_get_stacksize_s() < STACK_LEAST) kmp_set_stacksize_s(STACK_LEAST);
-#endif
-    if (pthread_getattr_default_np(&a) != 0) return;
-    pthread_attr_getstacksize(&a, &size);
-    if (size < STACK_LEAST && pthread_attr_setstacksize(&a, STACK_LEAST) == 0)
-        pthread_setattr_default_np(&a);
-    pthread_attr_destroy(&a);
-}
-
-/* What OMP_STACKSIZE says OpenMP's threads have, and there is no other way to say it. */
-static bool read_stacks(pthread_attr_t *a, Err *err) {
-    static const char *const names[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
-    for (int i = 0; i < 2; i++) {
-        const char *text = getenv(names[i]);
-        const size_t size = text ? stack_size(text) : 0;
-        if (!size) continue;
-        return (size >= STACK_LEAST && pthread_attr_setstacksize(a, size) == 0) ||
-               err_set(err, EX_OSERR, "%s=%.40s: threads need stacks of at least %d kB", names[i],
-                       text, STACK_LEAST >> 10);
-    }
-    return true;
-}
-
-static void *wait_at(void *gate) {
-    pthread_mutex_lock(gate);
-    pthread_mutex_unlock(gate);
-    return NULL;
-}
-
-/* All at the same time; how many could be made. OpenMP would end the program, with a status that
- * says nothing. */
-static int try_threads(int n, const pthread_attr_t *a) {
-    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-    pthread_t *thread = mem_alloc((size_t)n, sizeof *thread);
-    int made = 0;
-    pthread_mutex_lock(&gate);
-    while (made < n && pthread_create(&thread[made], a, wait_at, &gate) == 0) made++;
-    pthread_mutex_unlock(&gate);
-    for (int i = 0; i < made; i++) pthread_join(thread[i], NULL);
-    mem_free(thread);
-    return made;
-}
+/* ---- threads ---- */
 
 enum { BLAS_CALLERS = 64 };
 
 bool lanes_start(Err *err) {
-    const int others = team - 1, processors = lanes_processors();
-    pthread_attr_t a;
-    raise_stacks();
-    pthread_attr_init(&a);
-    const bool ok = others == 0 || read_stacks(&a, err);
-    const int made = ok ? try_threads(others, &a) : 0;
-    pthread_attr_destroy(&a);
-    if (!ok) return false;
-    if (omp_get_thread_limit() < team)
-        return err_set(err, EX_OSERR, "%d threads were asked for, and OMP_THREAD_LIMIT allows %d",
-                       team, omp_get_thread_limit());
-    if (team > processors)
-        log_warn("%d threads on %d processor%s: they take turns, which makes nothing faster", team,
+    const int processors = lanes_processors();
+    int made;
+    if (!team_make(all, &made, err))
+        return err_set(err, EX_OSERR,
+                       "%d threads were asked for, but no more than %d can be made (ulimit -u, "
+                       "ulimit -v, or the container's limit); --threads takes fewer",
+                       all, made);
+    if (all > processors)
+        log_warn("%d threads on %d processor%s: they take turns, which makes nothing faster", all,
                  processors, processors == 1 ? "" : "s");
-    if (team > BLAS_CALLERS)
+    if (all > BLAS_CALLERS)
         log_warn(
             "%d threads: OpenBLAS as it is usually built has buffers for %d callers, and more of "
             "them are slower; ranks of fewer threads (mpirun) have their own",
-            team, BLAS_CALLERS);
-    return made == others ||
-           err_set(err, EX_OSERR,
-                   "%d threads were asked for, but no more than %d can be made (ulimit -u, ulimit "
-                   "-v, or the container's limit); --threads takes fewer",
-                   team, made + 1);
+            all, BLAS_CALLERS);
+    return true;
 }
 
 /* ---- running ---- */
-
-static inline void spin_hint(void) {
-#if defined __x86_64__ || defined __i386__
-    __builtin_ia32_pause();
-#endif
-}
-
-/* For a thread with nothing to do: it looks again soon, and lets others have the processor when it
- * has waited for longer than a short part takes. */
-static void wait_a_little(int *turns) {
-    if (++*turns > 1000)
-        sched_yield();
-    else
-        spin_hint();
-}
 
 /* Seconds, while they are measured, that this thread has waited in lanes_share: they are none of
  * the job that it is at. */
@@ -183,7 +97,7 @@ static void wait_for(const _Atomic int *n, int from, int to) {
     int turns = 0;
     if (*n >= from && *n <= to) return;
     const double start = now();
-    while (*n < from || *n > to) wait_a_little(&turns);
+    while (*n < from || *n > to) team_wait(&turns);
     waited += now() - start;
 }
 
@@ -201,8 +115,8 @@ static void work_on(Offer *o, int thread) {
 
 /* Whether there was an offer. */
 static bool help(int thread) {
-    for (int i = 1; i < team; i++) {
-        Offer *o = &offers[(thread + i) % team];
+    for (int i = 1; i < all; i++) {
+        Offer *o = &offers[(thread + i) % all];
         if (!o->open || o->next >= o->parts) continue;
         o->helpers++;
         const bool open = o->open; /* still: from here on its owner waits for us */
@@ -214,8 +128,8 @@ static bool help(int thread) {
 }
 
 void lanes_share(int parts, PartJob *job, PartJob *finish, const void *ctx) {
-    const int thread = omp_get_thread_num();
-    if (parts < 2 || omp_get_num_threads() < 2) {
+    const int thread = team_thread();
+    if (parts < 2 || team_size() < 2) {
         for (int part = 0; part < parts; part++) {
             job(ctx, part, thread);
             if (finish) finish(ctx, part, thread);
@@ -232,61 +146,50 @@ void lanes_share(int parts, PartJob *job, PartJob *finish, const void *ctx) {
 }
 
 /* A run of lanes, as threads see it. */
-typedef struct Team {
+typedef struct Run {
     LaneJob *job;
     void *ctx;
     int lanes;
     _Atomic int next, done;
-} Team;
+} Run;
 
-/* Returns the seconds of this thread's work, while they are measured. */
-static double take_part(Team *t, int thread) {
+static void take_part(void *ctx, int thread) {
+    Run *r = ctx;
     int lane, turns = 0;
-    double start = now(), busy = 0;
+    double start = now();
     waited = 0;
-    while ((lane = t->next++) < t->lanes) {
-        t->job(t->ctx, lane, thread);
-        t->done++;
+    while ((lane = r->next++) < r->lanes) {
+        r->job(r->ctx, lane, thread);
+        r->done++;
     }
-    busy += now() - start;
-    while (t->done < t->lanes) {
+    double busy = now() - start;
+    while (r->done < r->lanes) {
         start = now();
         if (help(thread)) {
             busy += now() - start;
             turns = 0;
         } else {
-            wait_a_little(&turns);
+            team_wait(&turns);
         }
     }
-    return busy - waited;
+    if (meter) worked[thread] = busy - waited;
 }
 
 static void run(int lanes, LaneJob *job, void *ctx, int threads) {
-    Team t = {job, ctx, lanes, 0, 0};
+    Run r = {job, ctx, lanes, 0, 0};
     const double start = now();
-    double busy = 0;
-    if (lanes < 1 || threads <= 1) {
-        for (int lane = 0; lane < lanes; lane++) job(ctx, lane, 0);
-        busy = now() - start;
-    } else {
-#pragma omp parallel num_threads(threads) reduction(+ : busy)
-        busy += take_part(&t, omp_get_thread_num());
-    }
+    if (lanes < 1) return;
+    team_run(threads, take_part, &r);
     if (!meter) return;
-    meter->busy += busy;
+    for (int i = 0; i < threads; i++) meter->busy += worked[i];
     meter->runs += now() - start;
 }
 
-/* On one thread, or on all, few as the lanes may be: libgomp ends those that a smaller team leaves
- * out, and makes them anew for the next, far from their memory and without their kernels (gemm.c).
- */
-void lanes_run(int lanes, LaneJob *job, void *ctx) { run(lanes, job, ctx, lanes > 1 ? team : 1); }
-
-void lanes_run_sharing(int lanes, LaneJob *job, void *ctx) { run(lanes, job, ctx, team); }
-
-void lanes_race(int lanes, LaneJob *job, void *ctx) {
-    run(lanes, job, ctx, lanes < team ? lanes : team);
+void lanes_run(int lanes, LaneJob *job, void *ctx) {
+    run(lanes, job, ctx, lanes < all ? lanes : all);
 }
+
+void lanes_run_sharing(int lanes, LaneJob *job, void *ctx) { run(lanes, job, ctx, all); }
 
 /* A tree of n leaves has fewer than 2 n + 32 nodes, an odd last node of a level counted again
  * above. */
@@ -313,6 +216,8 @@ typedef struct SumRun {
     int first, end; /* ours are lanes first..end-1 */
 } SumRun;
 
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static real *buffer(LanePool *p, int i) { return p->base + (size_t)i * p->stride; }
 
 /* The place in the free list of a buffer that this thread touched first, which is in memory near it
@@ -329,31 +234,27 @@ static int near_buffer(const LanePool *p, int thread) {
 }
 
 static int take_buffer(LanePool *p, int thread) {
-    int i;
-#pragma omp critical(lanepool)
-    {
-        const int at = near_buffer(p, thread);
-        i = p->free_list[at];
-        p->free_list[at] = p->free_list[--p->nfree];
-        if (p->home[i] < 0) p->home[i] = thread;
-    }
+    pthread_mutex_lock(&pool_lock);
+    const int at = near_buffer(p, thread), i = p->free_list[at];
+    p->free_list[at] = p->free_list[--p->nfree];
+    if (p->home[i] < 0) p->home[i] = thread;
+    pthread_mutex_unlock(&pool_lock);
     return i;
 }
 
 static void give_buffer(LanePool *p, int i) {
-#pragma omp critical(lanepool)
+    pthread_mutex_lock(&pool_lock);
     p->free_list[p->nfree++] = i;
+    pthread_mutex_unlock(&pool_lock);
 }
 
 /* The sibling's buffer if it is done; otherwise leaves ours for the sibling's thread, and returns
  * -1. */
 static int meet(LanePool *p, int node, int sibling, int mine) {
-    int other;
-#pragma omp critical(lanepool)
-    {
-        other = p->slot[sibling];
-        if (other < 0) p->slot[node] = mine;
-    }
+    pthread_mutex_lock(&pool_lock);
+    const int other = p->slot[sibling];
+    if (other < 0) p->slot[node] = mine;
+    pthread_mutex_unlock(&pool_lock);
     return other;
 }
 

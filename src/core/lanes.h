@@ -1,5 +1,5 @@
-/* All threads that compute live behind this file. (core/aside.h has one that waits for the disk,
- * core/ranks.h one that listens.)
+/* All threads that compute (core/team.h) live behind this file. (core/aside.h has one that waits
+ * for the disk, core/ranks.h one that listens.)
  *
  * Work is dealt to lanes, and threads take lanes in order; a lane is computed by one thread from
  * start to end, with the help of threads that have none left where it shares out parts of its work.
@@ -22,17 +22,13 @@ int lanes_processors(void);
  * so where they are more than the processors. */
 bool lanes_start(Err *err);
 
-/* job(ctx, lane, thread) for lane = 0..lanes-1; thread is in 0..lanes_threads()-1. One lane is the
- * caller's own. */
+/* job(ctx, lane, thread) for lane = 0..lanes-1, on no more threads than lanes; thread is in
+ * 0..lanes_threads()-1. */
 typedef void LaneJob(void *ctx, int lane, int thread);
 void lanes_run(int lanes, LaneJob *job, void *ctx);
 
 /* The same on all threads, few as the lanes may be: who has none left helps, see lanes_share. */
 void lanes_run_sharing(int lanes, LaneJob *job, void *ctx);
-
-/* For measurements of the machine: the same on no more threads than lanes, which ends the others.
- */
-void lanes_race(int lanes, LaneJob *job, void *ctx);
 
 /* From inside a lane: job(ctx, part, thread) for part = 0..parts-1, in any order and at once, on
  * this thread and on those that help. What parts write is disjoint, and no part shares out parts of

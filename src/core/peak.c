@@ -72,7 +72,7 @@ static void run_kernel(void *ctx, int lane, int thread) {
 static double race(Race *r, int lanes, bool *at_once) {
     double together = 0;
     memset(r->ran, 0, (size_t)lanes_threads() * sizeof *r->ran);
-    lanes_race(lanes, run_kernel, r);
+    lanes_run(lanes, run_kernel, r);
     for (int i = 0; i < lanes; i++) together += r->rate[i];
     *at_once = true;
     for (int i = 0; i < lanes_threads(); i++) *at_once = *at_once && r->ran[i] < 2;
@@ -118,7 +118,7 @@ static double best_rate(int threads, LaneJob *job, size_t reals, double work) {
     if (!arena_open(&a, (size_t)threads * reals * sizeof(real), &err)) return 0;
     for (int i = 0; i <= 2 * REPEATS; i++) {
         const double t = clock_seconds();
-        lanes_race(threads, job, a.base);
+        lanes_run(threads, job, a.base);
         const double rate = threads * work / (clock_seconds() - t);
         if (i > 0 && rate > best) best = rate;
     }

@@ -6,7 +6,7 @@
 #include "core/err.h"
 
 /* What the deepest calls take, several times over. Of these libxsmm takes most: 128 KiB for a
- * kernel; and OpenMP in main, for thousands of threads. */
+ * kernel. */
 enum { STACK_LEAST = 1 << 20 };
 
 /* At the start of main: whether its stack may grow so far (EX_OSERR). */

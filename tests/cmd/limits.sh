@@ -44,18 +44,12 @@ done
     expect 0 'test accuracy of best' "a stack that may grow does" "${train[@]}" --out "$tmp/soft"
 )
 check "to the same bits" test "$(hash_of "$tmp/soft")" = "$(hash_of "$tmp/whole")"
-expect 71 'OMP_STACKSIZE=160k: threads need stacks of at least 1024 kB' "small stacks of threads" \
-    env OMP_STACKSIZE=160k "${train[@]}" --out "$tmp/small"
 
 # ---- threads ----
 
 expect 0 'warning: 300 threads on [0-9]+ processors?: they take turns' "more threads than processors" \
     "${train[@]}" --threads 300 --out "$tmp/many"
 check "make the same bits" test "$(hash_of "$tmp/many")" = "$(hash_of "$tmp/whole")"
-expect 71 'OMP_THREAD_LIMIT allows 1' "threads that OpenMP may not make" \
-    env OMP_THREAD_LIMIT=1 "${train[@]}" --threads 2 --out "$tmp/limited"
-expect 0 ', 1 threads, ' "are not asked for unless --threads does" \
-    env -u OMP_NUM_THREADS OMP_THREAD_LIMIT=1 "$bin/cast_train" "$tmp/tiny.json" --out "$tmp/fewer" --dry-run
 other=(setpriv --reuid=54321 --regid=54321 --clear-groups)
 chmod 755 "$tmp"
 if [ "$(id -u)" = 0 ] && "${other[@]}" test -x "$bin/cast_train" 2>/dev/null; then

@@ -1,6 +1,4 @@
-#define _GNU_SOURCE /* pthread_setattr_default_np */
 #include <math.h>
-#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +16,6 @@
 #include "core/lanes.h"
 #include "core/log.h"
 #include "core/peak.h"
-#include "core/stack.h"
 #include "draws.h"
 #include "text.h"
 
@@ -95,48 +92,6 @@ static void environment_sets_threads(void **state) {
     }
     unsetenv("OMP_NUM_THREADS");
     assert_in_range(lanes_open(0), 1, 4096);
-}
-
-/* ---- threads that can be made ---- */
-
-static void small_stacks_are_refused(void **state) {
-    static const struct {
-        const char *size;
-        bool ok;
-    } rows[] = {{"16k", false},     {"160 K", false}, {"1023", false},
-                {"524288b", false}, {"1024", true},   {"2 M", true},
-                {"", true},         {"many", true},   {"2097152B", true}};
-    Err err;
-    (void)state;
-    lanes_open(3);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        setenv("OMP_STACKSIZE", rows[i].size, 1);
-        if (lanes_start(&err) != rows[i].ok) fail_msg("OMP_STACKSIZE=%s", rows[i].size);
-        if (rows[i].ok) continue;
-        assert_int_equal(err.code, EX_OSERR);
-        assert_non_null(strstr(err.text, "at least 1024 kB"));
-    }
-    lanes_open(1);
-    setenv("OMP_STACKSIZE", "16k", 1); /* no thread, no stack */
-    assert_true(lanes_start(&err));
-    unsetenv("OMP_STACKSIZE");
-}
-
-/* As under a small limit of main's stack. */
-static void small_stacks_are_raised(void **state) {
-    Err err;
-    pthread_attr_t a;
-    size_t size = 0;
-    (void)state;
-    pthread_attr_init(&a);
-    pthread_attr_setstacksize(&a, 1 << 17);
-    pthread_setattr_default_np(&a);
-    lanes_open(3);
-    assert_true(lanes_start(&err));
-    pthread_getattr_default_np(&a);
-    pthread_attr_getstacksize(&a, &size);
-    assert_in_range(size, STACK_LEAST, SIZE_MAX);
-    pthread_attr_destroy(&a);
 }
 
 /* Threads wait for the next job once they are made, so those that measured can be counted. */
@@ -354,16 +309,10 @@ static void a_job_aside(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peak_is_of_processors),
-        cmocka_unit_test(every_lane_once),
-        cmocka_unit_test(threads_stay),
-        cmocka_unit_test(environment_sets_threads),
-        cmocka_unit_test(small_stacks_are_refused),
-        cmocka_unit_test(small_stacks_are_raised),
-        cmocka_unit_test(sums_are_exact),
-        cmocka_unit_test(bits_do_not_depend_on_threads),
-        cmocka_unit_test(a_job_aside),
-        cmocka_unit_test(every_part_once),
+        cmocka_unit_test(peak_is_of_processors), cmocka_unit_test(every_lane_once),
+        cmocka_unit_test(threads_stay),          cmocka_unit_test(environment_sets_threads),
+        cmocka_unit_test(sums_are_exact),        cmocka_unit_test(bits_do_not_depend_on_threads),
+        cmocka_unit_test(a_job_aside),           cmocka_unit_test(every_part_once),
         cmocka_unit_test(free_threads_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
