@@ -16,6 +16,7 @@
 
 #include <cblas.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,10 +63,10 @@ static bool may_execute(size_t bytes) {
 /* Row-major C = op(A) B is column-major C^T = B^T op(A)^T: libxsmm's first matrix is our B, its m
  * our N. */
 static XSMM_KERNEL generate(int M, int N, int K, int lda, int ldb, int ldc, bool a_transposed,
-                            bool add) {
+                            bool add, bool there) {
     const int flags = a_transposed ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
     const real one = 1, beta = add ? 1 : 0;
-    if (!may_execute(KERNEL_BYTES)) { /* OpenBLAS from here on would give other bits */
+    if (!there && !may_execute(KERNEL_BYTES)) { /* OpenBLAS from here on would give other bits */
         fprintf(stderr, "out of memory: no room for a kernel of libxsmm: %s\n", strerror(errno));
         _Exit(EX_OSERR); /* on any thread: see require_failed */
     }
@@ -84,7 +85,7 @@ static void open_xsmm(void) {
     enum { SIDE = 16 };
     const char *why = may_execute(XSMM_BYTES) ? NULL : strerror(errno);
     if (!why) init_xsmm();
-    xsmm_works = !why && generate(SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, false, false);
+    xsmm_works = !why && generate(SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, false, false, false);
     if (xsmm_works) return;
     log_warn("libxsmm is left out: %s%s. OpenBLAS computes its products: slower, and with other "
              "bits than with libxsmm",
@@ -175,12 +176,20 @@ typedef struct Kernel {
     bool known; /* f may be NULL: there is none for the shape */
 } Kernel;
 
+static uint64_t hash_of(const uint64_t shape[3]) {
+    return shape[0] * 0x9E3779B97F4A7C15u + shape[1] * 0xC2B2AE3D27D4EB4Fu +
+           shape[2] * 0x165667B19E3779F9u;
+}
+
+/* Of kernels that a thread has had libxsmm make, which keeps them for all: hashes at their upper
+ * bits, the later in the place of the earlier. */
+static _Atomic uint64_t made[1 << 14];
+static _Atomic uint64_t *place_in_made(uint64_t hash) { return &made[hash >> 50]; }
+
 /* The place of a shape in a table of SLOTS: its own or one of the next ones, of the first that is
  * free; where all are taken, its own. */
 enum { SLOTS = 1024, PROBES = 16 };
-static Kernel *find_kernel(Kernel *table, const uint64_t shape[3]) {
-    const uint64_t hash = shape[0] * 0x9E3779B97F4A7C15u + shape[1] * 0xC2B2AE3D27D4EB4Fu +
-                          shape[2] * 0x165667B19E3779F9u;
+static Kernel *find_kernel(Kernel *table, const uint64_t shape[3], uint64_t hash) {
     _Static_assert(SLOTS == 1 << 10, "home is the upper 10 bits");
     const size_t home = hash >> 54;
     for (size_t i = 0; i < PROBES; i++) {
@@ -194,17 +203,21 @@ static Kernel *find_kernel(Kernel *table, const uint64_t shape[3]) {
 }
 
 /* Every thread remembers its kernels: libxsmm's own registry costs as much as the smallest
- * products, and `generate` two system calls. K is at most MAX_SIDE. */
+ * products, and what makes one, system calls in which all threads wait for each other. K is at most
+ * MAX_SIDE. */
 static XSMM_KERNEL kernel(int M, int N, int K, int lda, int ldb, int ldc, bool a_transposed,
                           bool add) {
     static _Thread_local Kernel table[SLOTS];
     const uint64_t shape[] = {pair(M, N), pair(4 * K + 2 * add + a_transposed, lda),
                               pair(ldb, ldc)};
-    Kernel *k = find_kernel(table, shape);
-    if (!k->known)
-        *k = (Kernel){{shape[0], shape[1], shape[2]},
-                      generate(M, N, K, lda, ldb, ldc, a_transposed, add),
-                      true};
+    const uint64_t hash = hash_of(shape);
+    Kernel *k = find_kernel(table, shape, hash);
+    if (k->known) return k->f;
+    const bool there = *place_in_made(hash) == hash;
+    *k = (Kernel){{shape[0], shape[1], shape[2]},
+                  generate(M, N, K, lda, ldb, ldc, a_transposed, add, there),
+                  true};
+    *place_in_made(hash) = hash;
     return k->f;
 }
 
