@@ -99,7 +99,7 @@ static void errors_name_the_option(void **state) {
     REFUSED("--number: expected a number from 2 to 9, got '1'", "--number", "1");
     REFUSED("--number: expected a number from 2 to 9, got '3x'", "--number=3x");
     REFUSED("--seed: expected a number from 0 to 18446744073709551615, got '-1'", "--seed", "-1");
-    REFUSED("--real: expected a positive number, got '0'", "--real", "0");
+    REFUSED("--real: expected a number above 0 and below 1e9, got '0'", "--real", "0");
     REFUSED("--word: expected red, green or blue, got 'grey'", "--word", "grey");
     REFUSED("--own is given twice", "--own", "--own");
     REFUSED("--text: a value is missing; 'prog --help' says more", "--text");
