@@ -17,6 +17,7 @@ typedef struct Result {
 /* What is on its way, of the engine at hand. */
 static int *ints;
 static Result *results; /* (max_batch) */
+static real *packed;    /* (max_batch, moments of a sample), with batch norm */
 
 enum { HEAD = 4 }; /* ints before a sample's tokens: label, number, lengths */
 
@@ -25,12 +26,15 @@ static void open_memory(const Model *m, int max_batch) {
                  tokens = (size_t)(2 * m->task.per_example) * (size_t)m->conf.max_length;
     ints = mem_alloc(B * (HEAD + tokens), sizeof *ints);
     results = mem_alloc(B, sizeof *results);
+    if (m->conf.norm == NORM_BATCH)
+        packed = mem_alloc(B * (size_t)m->task.per_example * 2 * (size_t)m->conf.d, sizeof *packed);
 }
 
 void crew_leave(void) {
     mem_free(ints);
     mem_free(results);
-    ints = NULL, results = NULL;
+    mem_free(packed);
+    ints = NULL, results = NULL, packed = NULL;
 }
 
 static char command[sizeof((CrewModel *)NULL)->command];
@@ -234,12 +238,28 @@ void crew_seconds(Deal *d, double seconds) {
         ranks_receive(r, &d->seconds[r], sizeof seconds);
 }
 
-void crew_moments(const Deal *d, int B, real *moments, size_t n) {
+static void send_moments(const Deal *d, int B, const real *moments, size_t n) {
+    size_t at = 0;
     for (int i = 0; i < B; i++) {
-        real *of = moments + (size_t)i * n;
-        if (d->rank_of[i] == 0) continue;
-        if (d->rank_of[i] == ranks_me()) ranks_send(0, of, n * sizeof *of);
-        if (ranks_me() == 0) ranks_receive(d->rank_of[i], of, n * sizeof *of);
+        if (d->rank_of[i] != ranks_me()) continue;
+        memcpy(packed + at, moments + (size_t)i * n, n * sizeof *packed);
+        at += n;
     }
+    ranks_send(0, packed, at * sizeof *packed);
+}
+
+static void take_moments(const Deal *d, int B, int rank, real *moments, size_t n) {
+    const real *next = packed;
+    ranks_receive(rank, packed, (size_t)count_of(d, B, rank) * n * sizeof *packed);
+    for (int i = 0; i < B; i++) {
+        if (d->rank_of[i] != rank) continue;
+        memcpy(moments + (size_t)i * n, next, n * sizeof *next);
+        next += n;
+    }
+}
+
+void crew_moments(const Deal *d, int B, real *moments, size_t n) {
+    if (ranks_me() != 0) send_moments(d, B, moments, n);
+    for (int r = 1; r < d->ranks && ranks_me() == 0; r++) take_moments(d, B, r, moments, n);
     ranks_broadcast(moments, (size_t)B * n * sizeof *moments);
 }
