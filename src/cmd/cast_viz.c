@@ -71,8 +71,8 @@ static const Program program = {
     "    viz-<I>-layer<L>-clusters.png  tokens in their clusters' colours, and each cluster by "
     "itself\n"
     "    viz-<I>-layer<L>-affinity.png  the affinity A_g of every token to each cluster\n"
-    "and of a text viz-<I>.html and its affinities; of another split than test viz-train-<I>... . "
-    "On the terminal it prints the clusters too.\n"
+    "and of a text viz-<I>.html and its affinities; of another split than test its name is before "
+    "<I>: viz-train-3.html. On the terminal it prints the clusters too.\n"
     "--stats prints, for each layer and over a whole split: sizes of clusters, tokens in none and "
     "in several, entropy of the affinities, cosine similarity of the surrogate tokens, compactness "
     "in the plane or along the text.\n",

@@ -41,8 +41,7 @@ typedef struct Run {
     RunLine mark;            /* the last "save", "resume" or "rollback"; step 0: none */
     int64_t patience;        /* the update at which train.patience ended it; 0: it did not */
     bool data_changed;       /* it went on with other data: cast_train --accept-data */
-    int unread; /* lines that are not what docs/metrics.md describes: a crash tore them, or a hand
-                 */
+    int unread; /* lines that docs/metrics.md does not have: a crash tore them, or a hand */
 } Run;
 
 /* `curves`: all lines of training; else the last one before each line of another kind, which is
