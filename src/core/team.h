@@ -1,7 +1,7 @@
 /* The threads that compute. They are made once, and wait for the next work between the parts of a
  * step: at first in a loop, since it comes soon, then asleep. Threads that wait in a loop for long,
  * as OpenMP's may, take the processor from those that they wait for where there are more threads
- * than processors, of other programs too: two runs side by side had a third of their speed.
+ * than processors, of other programs too: two runs side by side had less than half of their speed.
  *
  * No pool of OpenMP's, then; but OpenBLAS may be a build that asks OpenMP, in each thread, how many
  * threads a product may take: one (omp_set_num_threads). */
