@@ -12,8 +12,8 @@
 AttnMemory exact_needs(const AttnMech *m, const AttnShape *s, int N, bool backward);
 void exact_forward(const AttnMech *m, const AttnShape *s, AttendBand band, const AttnCall *c);
 void exact_backward(const AttnMech *m, const AttnShape *s, AttendBand band, const AttnCall *c);
-/* Counts a window only: a mechanism with blocks, or whose queries do not see their own key, counts
- * for itself. */
+/* Of a window with each token in its own, first <= 0 <= last: a mechanism with blocks, or whose
+ * queries do not see their own key, counts for itself. */
 double exact_flops(const AttnShape *s, AttendBand band, int N);
 
 /* Attention of packed queries on packed keys, as jobs, for mechanisms that attend exactly to what

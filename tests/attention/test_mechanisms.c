@@ -14,6 +14,7 @@
 
 #include "attention/cast_state.h"
 #include "attention/cluster.h"
+#include "attention/exact.h"
 #include "core/gemm.h"
 #include "core/lanes.h"
 #include "ops/linear.h"
@@ -165,6 +166,20 @@ static void operations_are_those_of_the_method(void **state) {
         }
         if (!rows) fail_msg("%s: count its operations by hand", attn_table[i]->name);
     }
+}
+
+static void pairs_of_a_window_are_all_counted(void **state) {
+    (void)state;
+    const AttnShape shape = {.d = 3};
+    const int lengths[] = {1, 2, 5, 9}, widths[] = {0, 1, 4, 5, 8, 9, 20, ATTEND_FAR};
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
+        for (size_t w = 0; w < 8 * 8; w++) {
+            const AttendBand band = {.first = -widths[w / 8], .last = widths[w % 8]};
+            int pairs = 0;
+            for (int i = 0; i < lengths[l]; i++)
+                pairs += attend_to(band, i, lengths[l]) - attend_from(band, i);
+            assert_true(exact_flops(&shape, band, lengths[l]) == 4.0 * pairs * shape.d);
+        }
 }
 
 static void nothing_left_is_an_error(void **state) {
@@ -322,6 +337,7 @@ int main(void) {
         cmocka_unit_test(swaps_are_told),
         cmocka_unit_test(needs_grow_with_length),
         cmocka_unit_test(operations_are_those_of_the_method),
+        cmocka_unit_test(pairs_of_a_window_are_all_counted),
         cmocka_unit_test(nothing_left_is_an_error),
         cmocka_unit_test(digest_knows_choices),
         cmocka_unit_test(cast_reports_what_it_chose),
