@@ -2,9 +2,7 @@
 #include "core/lanes.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/env.h"
 #include "core/log.h"
@@ -54,11 +52,8 @@ int lanes_open(int threads) {
 int lanes_threads(void) { return all; }
 
 int lanes_processors(void) {
-    cpu_set_t set;
     team_open();
-    const int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                              : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? n : 1;
+    return machine_processors();
 }
 
 /* ---- threads ---- */

@@ -16,6 +16,13 @@ static int read_int(const char *path) {
     return v;
 }
 
+int machine_processors(void) {
+    cpu_set_t set;
+    const int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                              : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? n : 1;
+}
+
 #define TOPOLOGY "/sys/devices/system/cpu/cpu%d/topology/"
 
 int machine_cores(void) {

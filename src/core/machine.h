@@ -2,6 +2,9 @@
 #ifndef CORE_MACHINE_H
 #define CORE_MACHINE_H
 
+/* Hardware threads of the affinity mask; where there is none, or more than it has room for, those
+ * that are online. */
+int machine_processors(void);
 /* Physical cores of the affinity mask: a second hardware thread of a core brings nothing to a
  * FMA-bound loop. Where there is no mask, the hardware threads that are online. */
 int machine_cores(void);

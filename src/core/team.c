@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "core/machine.h"
 #include "core/stack.h"
 
 /* Turns of a loop that the next part of a step is waited for in: 0.12 ms on a Zen 4, or next to
@@ -135,11 +136,6 @@ static _Noreturn void *serve(void *number) {
     }
 }
 
-static int processors(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 bool team_make(int threads, int *made, Err *err) {
     pthread_attr_t a;
     pthread_t thread;
@@ -154,7 +150,7 @@ bool team_make(int threads, int *made, Err *err) {
         team.made += !why;
     }
     pthread_attr_destroy(&a);
-    team.awake = team.made > processors() ? TURNS_OF_MANY : TURNS;
+    team.awake = team.made > machine_processors() ? TURNS_OF_MANY : TURNS;
     *made = team.made;
     return team.made >= threads ||
            err_set(err, EX_OSERR, "%d threads: no more than %d can be made: %s", threads, team.made,
