@@ -17,8 +17,4 @@ typedef struct HashMap {
 int *hashmap_at(HashMap *m, uint64_t hash);
 void hashmap_free(HashMap *m);
 
-/* FNV-1a: of bytes, and of those behind others. */
-uint64_t hash_bytes(const void *data, size_t size);
-uint64_t hash_more(uint64_t hash, const void *data, size_t size);
-
 #endif

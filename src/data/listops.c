@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/lanes.h"
 #include "core/log.h"
 #include "data/hashmap.h"

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "data/bytes.h"

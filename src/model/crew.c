@@ -6,6 +6,7 @@
 #include "core/commit.h"
 #include "core/cpu.h"
 #include "core/gemm.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "core/version.h"
 
@@ -38,6 +39,7 @@ void crew_leave(void) {
 }
 
 static char command[sizeof((CrewModel *)NULL)->command];
+static uint64_t command_hash;
 
 /* --threads, which may be shortened and have its value behind it. */
 static bool is_threads(const char *word, size_t n) {
@@ -52,6 +54,7 @@ void crew_command(int argc, char **argv) {
             continue;
         }
         format_add(command, sizeof command, "%s%s", command[0] ? " " : "", argv[i]);
+        command_hash = hash_more(command_hash, argv[i], strlen(argv[i]) + 1);
     }
 }
 
@@ -60,6 +63,7 @@ static void describe_here(CrewModel *c) {
     snprintf(c->build, sizeof c->build, "%s", cpu_build());
     snprintf(c->kernels, sizeof c->kernels, "%s", gemm_kernels());
     snprintf(c->command, sizeof c->command, "%s", command);
+    c->command_hash = command_hash;
 }
 
 /* ---- rank 0 ---- */
@@ -88,7 +92,10 @@ bool crew_hire(const Model *m, int max_batch, int lanes, bool train, Err *err) {
     ranks_broadcast(text, c.json);
     cJSON_free(text);
     cJSON_Delete(keys);
-    if (!hear_answers(err)) return false;
+    if (!hear_answers(err)) {
+        tell(CREW_RELEASE); /* those who could */
+        return false;
+    }
     open_memory(m, max_batch);
     return true;
 }
@@ -169,9 +176,12 @@ bool crew_offer(CrewModel *model, char **json, Err *err) {
     describe_here(&here);
     if (strcmp(here.command, model->command) != 0)
         return err_set(err, EX_CONFIG,
-                       "was started with another command: '%s', and rank 0 with "
-                       "'%s'",
-                       here.command, model->command);
+                       "was started with another command: '%s', and rank 0 with '%s'", here.command,
+                       model->command);
+    if (here.command_hash != model->command_hash)
+        return err_set(err, EX_CONFIG,
+                       "was started with another command than rank 0: they differ behind '%s'",
+                       here.command);
     return is_same("version", here.version, model->version, err) &&
            is_same("build", here.build, model->build, err) &&
            is_same("kernels", here.kernels, model->kernels, err);

@@ -35,6 +35,7 @@ typedef struct CrewModel {
     bool train;
     size_t json; /* bytes of the keys */
     char version[128], build[512], kernels[256], command[512];
+    uint64_t command_hash; /* of all of it: what is shown may be cut */
 } CrewModel;
 
 /* For main, before all else: what the program was called with, which ranks have to have in common

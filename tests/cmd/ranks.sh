@@ -95,6 +95,10 @@ expect 78 "rank 1 on .*: its kernels would give other bits" "other kernels on a 
 expect 78 "rank 1 on .*: was started with another command: '$tmp/pairs.json" "another config on a rank" \
     mpirun -n 1 "$out/cast_train" "$tmp/single.json" --out "$tmp/other" : \
     -n 1 "$out/cast_train" "$tmp/pairs.json" --out "$tmp/other"
+far=$tmp/$(printf './%.0s' {1..300})other
+expect 78 "rank 1 on .*: was started with another command than rank 0: they differ behind" "or key behind 512 bytes" \
+    mpirun -n 1 "$out/cast_train" "$tmp/single.json" --out "$far" : \
+    -n 1 "$out/cast_train" "$tmp/single.json" --out "$far" train.seed=2
 expect 0 "ranks    2" "but other threads" \
     mpirun -n 1 "$out/cast_train" "$tmp/single.json" --stop-at 1 --no-test --threads 2 --out "$tmp/other" : \
     -n 1 "$out/cast_train" "$tmp/single.json" --stop-at 1 --no-test --thr=1 --out "$tmp/other"
