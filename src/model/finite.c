@@ -61,7 +61,7 @@ static void look_at_stream(Search *s, const Model *m, const Doc *doc, int stream
 /* Made again row by row: sublayers read norms without keeping them. */
 static void look_at_norm(Search *s, const Pass *p, const Doc *doc, int norm, int stream) {
     const size_t d = (size_t)p->m->conf.d;
-    for (int r = 0; r < doc->N; r++) {
+    for (int r = 0; r < doc->N && !*s->text; r++) {
         norm_forward(p, doc, norm, s->row, doc->stream[stream] + (size_t)r * d, r, 1);
         if (!is_bad(s, s->row, d)) continue;
         if (norm == 2 * p->m->conf.depth)
