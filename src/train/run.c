@@ -1,7 +1,6 @@
 #include "train/run.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/log.h"
@@ -125,87 +124,9 @@ static bool of_training(Span t) {
     return t.size >= sizeof train_start - 1 && !memcmp(t.at, train_start, sizeof train_start - 1);
 }
 
-/* Behind a plain name in quotes and its colon; NULL: there is none. */
-static const char *scan_name(const char *s, const char *end, Span *name) {
-    if (s == end || *s != '"') return NULL;
-    const char *quote = memchr(s + 1, '"', (size_t)(end - s - 1));
-    if (!quote || end - quote < 4 || memcmp(quote, "\": ", 3) != 0) return NULL;
-    *name = (Span){s + 1, (size_t)(quote - s - 1)};
-    return memchr(name->at, '\\', name->size) ? NULL : quote + 3;
-}
-
-/* A decimal of few digits, as metrics have them: an integer and a power of ten that double holds
- * exactly give the quotient that strtod gives. NULL: not one of these. */
-static const char *scan_decimal(const char *s, double *value) {
-    static const double tens[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-    int64_t digits = 0;
-    int n = 0, behind = 0;
-    const bool minus = *s == '-';
-    for (s += minus; *s >= '0' && *s <= '9' && n < 15; n++) digits = 10 * digits + (*s++ - '0');
-    if (*s == '.')
-        for (s++; *s >= '0' && *s <= '9' && n < 15; n++, behind++)
-            digits = 10 * digits + (*s++ - '0');
-    if ((*s >= '0' && *s <= '9') || *s == 'e' || *s == 'E') return NULL;
-    *value = (minus ? -(double)digits : (double)digits) / tens[behind];
-    return s;
-}
-
-/* Behind a number or null. A brace and the line's end are still to come, where strtod stops. */
-static const char *scan_value(const char *s, const char *end, double *value) {
-    char *behind;
-    const bool digit = *s >= '0' && *s <= '9';
-    *value = NAN;
-    if (end - s > 4 && !memcmp(s, "null", 4)) return s + 4;
-    if (!digit && !(*s == '-' && s[1] >= '0' && s[1] <= '9')) return NULL;
-    if (*s == '0' && s[1] != '.' && s[1] != ',' && s[1] != '}') return NULL; /* 0x1, 012 */
-    const char *after = scan_decimal(s, value);
-    if (after) return after;
-    *value = strtod(s, &behind);
-    return isfinite(*value) ? behind : NULL;
-}
-
-static void set_value(RunLine *line, int *next, Span name, double value) {
-    for (int i = 0; i < RUN_KEYS; i++) {
-        const int key = (*next + i) % RUN_KEYS; /* mostly they come in our order */
-        if (strlen(keys[key]) != name.size || memcmp(keys[key], name.at, name.size) != 0) continue;
-        line->value[key] = value;
-        *next = key + 1;
-        return;
-    }
-}
-
-/* Without a tree, which takes four times as long. False: it is not as training writes it. */
-static bool scan_line(Span t, RunLine *line) {
-    const char *s = t.at + sizeof train_start - 1, *end = t.at + t.size;
-    double step = -1;
-    int next = 0;
-    for (int i = 0; i < RUN_KEYS; i++) line->value[i] = NAN;
-    for (bool more = true; more; s += 2) {
-        Span name;
-        double value;
-        if (!(s = scan_name(s, end, &name)) || !(s = scan_value(s, end, &value))) return false;
-        if (name.size == 4 && !memcmp(name.at, "step", 4))
-            step = value;
-        else
-            set_value(line, &next, name, value);
-        more = end - s > 2 && s[0] == ',' && s[1] == ' ';
-        if (!more && !(end - s == 1 && *s == '}')) return false;
-    }
-    line->step = step >= 0 && step < 1e15 ? (int64_t)step : -1;
-    return line->step >= 0;
-}
-
-static bool read_train_line(Run *r, Span t) {
-    RunLine line;
-    if (!scan_line(t, &line)) return read_line(r, t);
-    add(&r->train, &line);
-    return true;
-}
-
 /* Of lines of training from `first` to t the last that can be read. */
 static void read_last(Run *r, const char *first, Span t) {
-    while (!read_train_line(r, t) && t.at > first) {
+    while (!read_line(r, t) && t.at > first) {
         const char *end = --t.at;
         while (t.at > first && t.at[-1] != '\n') t.at--;
         t.size = (size_t)(end - t.at);
@@ -234,10 +155,7 @@ static void read_lines(Run *r, const FileMap *map, bool curves) {
         }
         if (first) read_last(r, first, last);
         first = NULL;
-        if (training)
-            read_train_line(r, t);
-        else if (t.size > 0)
-            read_line(r, t);
+        if (t.size > 0) read_line(r, t);
     }
     if (first) read_last(r, first, last);
     if (text < end) r->unread++;
