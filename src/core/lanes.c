@@ -7,6 +7,7 @@
 #include "core/env.h"
 #include "core/log.h"
 #include "core/machine.h"
+#include "core/program.h"
 #include "core/ranks.h"
 #include "core/team.h"
 
@@ -30,10 +31,12 @@ void lanes_measure(LanesMeter *m) { meter = m; }
 
 static int default_threads(void) {
     const int asked = env_positive("OMP_NUM_THREADS");
-    if (asked) return asked;
+    if (asked > OPTION_MOST_THREADS)
+        log_warn("OMP_NUM_THREADS: %d are more threads than can be had, %d", asked,
+                 OPTION_MOST_THREADS);
+    if (asked) return asked < OPTION_MOST_THREADS ? asked : OPTION_MOST_THREADS;
     int n = machine_cores();
-    const int limits[] = {machine_quota("/sys/fs/cgroup", "/proc/self/cgroup"),
-                          env_positive("SLURM_CPUS_PER_TASK")};
+    const int limits[] = {machine_quota(MACHINE_GROUPS), env_positive("SLURM_CPUS_PER_TASK")};
     for (int i = 0; i < 2; i++)
         if (limits[i] && limits[i] < n) n = limits[i];
     return n;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,9 +19,10 @@ static int read_int(const char *path) {
 
 int machine_processors(void) {
     cpu_set_t set;
+    const int quota = machine_quota(MACHINE_GROUPS);
     const int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
                                                               : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? n : 1;
+    return quota && quota < n ? quota : n > 0 ? n : 1;
 }
 
 #define TOPOLOGY "/sys/devices/system/cpu/cpu%d/topology/"
@@ -46,6 +48,8 @@ int machine_cores(void) {
 
 /* ---- control groups ---- */
 
+/* In the unified hierarchy (version 2) files lie in MOUNT/PATH, in one of version 1 in
+ * MOUNT/CONTROLLER/PATH, under other names. */
 enum { PATH = 4096 };
 
 static FILE *open_of(const char *dir, const char *name) {
@@ -54,79 +58,104 @@ static FILE *open_of(const char *dir, const char *name) {
     return fopen(path, "r");
 }
 
-/* Of a group's directory, like those below; "max" is no number. */
-static double quota_of(const char *dir) {
-    double quota, period, cores = 0;
-    FILE *f = open_of(dir, "cpu.max");
-    if (!f) return 0;
-    if (fscanf(f, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0)
-        cores = quota < period ? 1 : floor(quota / period);
-    fclose(f);
-    return cores;
-}
-
+/* NAN where there is none, and for "max". */
 static double number_of(const char *dir, const char *name) {
-    double number = 0;
+    double number = NAN;
     FILE *f = open_of(dir, name);
-    if (f && fscanf(f, "%lf", &number) != 1) number = 0;
+    if (f && fscanf(f, "%lf", &number) != 1) number = NAN;
     if (f) fclose(f);
     return number;
 }
 
-/* Files in memory, but for those that are nowhere else. */
-static double cached_of(const char *dir) {
+/* Of a group's directory, like those below; 0: it sets no limit. */
+static double quota_of(const char *dir) {
+    double quota = number_of(dir, "cpu.cfs_quota_us"), period = number_of(dir, "cpu.cfs_period_us");
+    FILE *f = open_of(dir, "cpu.max");
+    if (f && fscanf(f, "%lf %lf", &quota, &period) != 2) quota = NAN;
+    if (f) fclose(f);
+    if (!(quota > 0 && period > 0)) return 0;
+    return quota < period ? 1 : floor(quota / period);
+}
+
+/* Files in memory, but for those that are nowhere else; with those of groups inside. */
+static double cached_of(const char *dir, const char *files, const char *unbacked) {
     char key[64];
-    double value, files = 0;
+    double value, cached = 0;
     FILE *f = open_of(dir, "memory.stat");
     if (!f) return 0;
     while (fscanf(f, "%63s %lf", key, &value) == 2) {
-        if (!strcmp(key, "file")) files += value;
-        if (!strcmp(key, "shmem")) files -= value;
+        if (!strcmp(key, files)) cached += value;
+        if (!strcmp(key, unbacked)) cached -= value;
     }
     fclose(f);
-    return files;
+    return cached;
+}
+
+static double left_of(double most, double used, double cached) {
+    const double none = 0x1p60; /* version 1 writes the largest number of pages */
+    if (!(most > 0 && most < none)) return 0;
+    return fmax(1, fmin(most - (isnan(used) ? 0 : used) + cached, most));
 }
 
 static double memory_of(const char *dir) {
-    const double most = number_of(dir, "memory.max");
-    if (!(most > 0)) return 0;
-    const double left = most - number_of(dir, "memory.current") + cached_of(dir);
-    return fmax(1, fmin(left, most));
+    const double unified = left_of(number_of(dir, "memory.max"), number_of(dir, "memory.current"),
+                                   cached_of(dir, "file", "shmem"));
+    if (unified > 0) return unified;
+    return left_of(number_of(dir, "memory.limit_in_bytes"), number_of(dir, "memory.usage_in_bytes"),
+                   cached_of(dir, "total_cache", "total_shmem"));
 }
 
-/* The line "0::/PATH" is of the hierarchy that has cpu.max. */
-static void read_group(char group[PATH], const char *groups) {
-    static const char unified[] = "0::/";
+/* Whether "cpu,cpuacct" has the word; the unified hierarchy's list, "", has "". */
+static bool lists(const char *list, const char *end, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *at = list; at <= end; at += strcspn(at, ",:") + 1)
+        if (strcspn(at, ",:") == n && !memcmp(at, word, n)) return true;
+    return false;
+}
+
+/* The path in the line "4:cpu,cpuacct:/PATH", or "0::/PATH" of controller "". */
+static void read_group(char group[PATH], const char *groups, const char *controller) {
     char line[PATH];
     FILE *f = fopen(groups, "r");
     *group = '\0';
     if (!f) return;
-    while (fgets(line, sizeof line, f))
-        if (!strncmp(line, unified, sizeof unified - 1))
-            snprintf(group, PATH, "/%.*s", (int)strcspn(line + sizeof unified - 1, "\n"),
-                     line + sizeof unified - 1);
+    while (fgets(line, sizeof line, f)) {
+        const char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+        if (path && path[1] == '/' && lists(list + 1, path, controller))
+            snprintf(group, PATH, "%.*s", (int)strcspn(path + 1, "\n"), path + 1);
+    }
     fclose(f);
 }
 
+static double least(double a, double b) { return !(a > 0) || (b > 0 && b < a) ? b : a; }
+
 /* The least of what the group and those around it say; 0: none does. */
-static double least_of(const char *mount, const char *groups, double (*of)(const char *dir)) {
-    char group[PATH], dir[PATH];
-    double least = 0;
-    read_group(group, groups);
+static double least_above(const char *mount, char group[PATH], double (*of)(const char *dir)) {
+    char dir[2 * PATH];
+    double all = 0;
     for (;;) {
         snprintf(dir, sizeof dir, "%s%s", mount, group);
-        const double here = of(dir);
-        if (here > 0 && (!(least > 0) || here < least)) least = here;
+        all = least(all, of(dir));
         char *last = strrchr(group, '/');
-        if (!last) return least;
+        if (!last) return all;
         *last = '\0';
     }
 }
 
+static double least_of(const char *mount, const char *groups, const char *controller,
+                       double (*of)(const char *dir)) {
+    char group[PATH], own[PATH];
+    read_group(group, groups, "");
+    const double unified = least_above(mount, group, of);
+    snprintf(own, sizeof own, "%s/%s", mount, controller);
+    read_group(group, groups, controller);
+    return least(unified, least_above(own, group, of));
+}
+
 int machine_quota(const char *mount, const char *groups) {
-    return (int)least_of(mount, groups, quota_of);
+    return (int)least_of(mount, groups, "cpu", quota_of);
 }
 
 double machine_memory(const char *mount, const char *groups) {
-    return least_of(mount, groups, memory_of);
+    return least_of(mount, groups, "memory", memory_of);
 }

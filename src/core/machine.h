@@ -2,19 +2,20 @@
 #ifndef CORE_MACHINE_H
 #define CORE_MACHINE_H
 
-/* Hardware threads of the affinity mask; where there is none, or more than it has room for, those
- * that are online. */
+/* Hardware threads of the affinity mask, or, where there are more than it has room for, those that
+ * are online; no more than a control group's quota. */
 int machine_processors(void);
 /* Physical cores of the affinity mask: a second hardware thread of a core brings nothing to a
  * FMA-bound loop. Where there is no mask, the hardware threads that are online. */
 int machine_cores(void);
 
-/* Whole cores of the least quota (cpu.max) of a control group and those that it is part of, at
- * least 1; 0: there is none. `groups` is /proc/self/cgroup, which names the group, and `mount`
- * /sys/fs/cgroup, where it lies. */
+/* Whole cores of the least quota of a control group and those that it is part of, of either version
+ * (cpu.max, cpu.cfs_quota_us), at least 1; 0: there is none. `groups` names the group, and lies
+ * where `mount` has the files of all. */
+#define MACHINE_GROUPS "/sys/fs/cgroup", "/proc/self/cgroup"
 int machine_quota(const char *mount, const char *groups);
-/* Bytes that such groups have left below the least memory.max, where what files have in memory
- * counts as free, since it goes when room is needed; 0: there is no limit. */
+/* Bytes that such groups have left below the least limit (memory.max, memory.limit_in_bytes), where
+ * what files have in memory counts as free, since it goes when room is needed; 0: there is none. */
 double machine_memory(const char *mount, const char *groups);
 
 #endif

@@ -63,8 +63,7 @@ static size_t mem_available(void) {
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
     if (f) fclose(f);
-    const double ours = machine_memory("/sys/fs/cgroup", "/proc/self/cgroup"),
-                 all = (double)kib * 1024;
+    const double ours = machine_memory(MACHINE_GROUPS), all = (double)kib * 1024;
     return (size_t)(ours > 0 && (ours < all || all == 0) ? ours : all);
 }
 

@@ -54,6 +54,28 @@ static void quotas(void **state) {
     assert_int_equal(machine_quota(scratch("none"), scratch("none")), 0);
 }
 
+/* Version 1: a hierarchy a controller. */
+static void quotas_of_version_1(void **state) {
+    static const char list[] = "4:memory:/else\n3:cpu,cpuacct:/job/step\n0::/\n";
+    (void)state;
+    scratch_mkdir("mount1");
+    scratch_mkdir("mount1/cpu");
+    scratch_mkdir("mount1/cpu/job");
+    scratch_mkdir("mount1/cpu/job/step");
+    const Groups g = groups_at("mount1", list);
+    write_text("mount1/cpu/cpu.cfs_period_us", "100000\n");
+    write_text("mount1/cpu/cpu.cfs_quota_us", "-1\n");
+    assert_int_equal(machine_quota(g.mount, g.list), 0);
+    write_text("mount1/cpu/job/cpu.cfs_period_us", "50000\n");
+    write_text("mount1/cpu/job/cpu.cfs_quota_us", "250000\n");
+    assert_int_equal(machine_quota(g.mount, g.list), 5);
+    write_text("mount1/cpu.max", "300000 100000\n"); /* of both the less */
+    assert_int_equal(machine_quota(g.mount, g.list), 3);
+    write_text("mount1/cpu/job/step/cpu.cfs_period_us", "50000\n");
+    write_text("mount1/cpu/job/step/cpu.cfs_quota_us", "100000\n");
+    assert_int_equal(machine_quota(g.mount, g.list), 2);
+}
+
 static double memory(const char *groups) {
     const Groups g = groups_at("memory", groups);
     return machine_memory(g.mount, g.list);
@@ -80,13 +102,32 @@ static void limits_of_memory(void **state) {
     assert_true(memory("0::/\n") == 0);
 }
 
+static void limits_of_version_1(void **state) {
+    static const char list[] = "5:cpu,cpuacct:/\n4:memory:/job\n0::/\n";
+    (void)state;
+    scratch_mkdir("memory1");
+    scratch_mkdir("memory1/memory");
+    scratch_mkdir("memory1/memory/job");
+    const Groups g = groups_at("memory1", list);
+    write_text("memory1/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_true(machine_memory(g.mount, g.list) == 0);
+    write_text("memory1/memory/job/memory.limit_in_bytes", "4000000000\n");
+    write_text("memory1/memory/job/memory.usage_in_bytes", "3500000000\n");
+    write_text("memory1/memory/job/memory.stat",
+               "cache 7\nshmem 7\ntotal_cache 2000000000\ntotal_shmem 500000000\n");
+    assert_true(machine_memory(g.mount, g.list) == 2e9);
+}
+
 static void physical(void **state) {
     (void)state;
+    assert_true(machine_processors() > 0);
     assert_true(machine_cores() > 0);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(quotas), cmocka_unit_test(limits_of_memory),
-                                       cmocka_unit_test(physical)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quotas), cmocka_unit_test(quotas_of_version_1),
+        cmocka_unit_test(limits_of_memory), cmocka_unit_test(limits_of_version_1),
+        cmocka_unit_test(physical)};
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
