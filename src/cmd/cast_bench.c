@@ -455,7 +455,7 @@ int main(int argc, char **argv) {
     if (ranks_will_be() > 0) return help(argc, argv);
     Err err = {0};
     Options o = {0};
-    stop_ignore_write_signals();
+    stop_at_start();
     signal(SIGCHLD, SIG_DFL); /* rows are processes, whose ends are waited for */
     const bool ok = parse(&o, argc, argv, &err) && ranks_open(lanes_processors(), &err) &&
                     bench(&o, &err) && err_check_stdout(&err);

@@ -311,7 +311,7 @@ static const Command *parse(Options *o, int argc, char **argv, Err *err) {
 int main(int argc, char **argv) {
     Options o = {.request = {.seed = TASK_SEED}, .example.index = -1};
     Err err;
-    stop_ignore_write_signals();
+    stop_at_start();
     const Command *c = parse(&o, argc, argv, &err);
     lanes_open(o.threads);
     const bool ok = c && lanes_start(&err) && c->run(&o, &err) && err_check_stdout(&err);

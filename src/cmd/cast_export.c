@@ -46,7 +46,7 @@ static bool run(Options *o, Err *err) {
 int main(int argc, char **argv) {
     Options o = {0};
     Err err = {0};
-    stop_ignore_write_signals();
+    stop_at_start();
     const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) && run(&o, &err) &&
                     err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);

@@ -405,7 +405,7 @@ static bool report_as_asked(const Options *o, Err *err) {
 int main(int argc, char **argv) {
     Err err = {0};
     Options o = {.format = -1, .what = -1, .axis = -1, .band = -1};
-    stop_ignore_write_signals();
+    stop_at_start();
     const bool ok = option_parse(&o.line, &o, &program, argc, argv, &err) && check(&o, &err) &&
                     report_as_asked(&o, &err) && err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);

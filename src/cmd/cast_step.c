@@ -384,7 +384,7 @@ int main(int argc, char **argv) {
     Err err = {0};
     Options o = {0};
     Config c = {0};
-    stop_ignore_write_signals();
+    stop_at_start();
     bool ok = parse(&o, argc, argv, &err) && may_write(&o, &err);
     lanes_open(o.threads);
     ok = ok && lanes_start(&err);

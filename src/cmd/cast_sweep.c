@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
     int failed = 0;
     char *command = option_command(argc, argv);
     stop_on_save_signal();
-    stop_ignore_write_signals();
+    stop_at_start();
     r.command = command;
     r.rank = ranks_will_be();
     r.ranks = ranks_started();

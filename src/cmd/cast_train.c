@@ -202,7 +202,7 @@ static int help(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     stop_on_save_signal();
-    stop_ignore_write_signals();
+    stop_at_start();
     crew_command(argc, argv);
     if (ranks_will_be() > 0) return help(argc, argv);
     Options o = {0};

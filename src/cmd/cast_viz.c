@@ -134,7 +134,7 @@ static bool viz(Options *o, Err *err) {
 int main(int argc, char **argv) {
     Options o = {.request.split = SPLIT_TEST, .index = -1, .layer = -1, .head = -1};
     Err err = {0};
-    stop_ignore_write_signals();
+    stop_at_start();
     const bool ok = option_parse(&o.request.line, &o, &program, argc, argv, &err) &&
                     check_options(&o, &err) && viz(&o, &err) && err_check_stdout(&err);
     return ok ? EXIT_SUCCESS : err_report(program.name, &err);

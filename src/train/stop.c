@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/log.h"
 #include "core/mem.h"
@@ -28,12 +29,16 @@ enum { SIGNALS = sizeof signals / sizeof *signals };
 /* What comes within this time is still the first signal. */
 static const double together_seconds = 0.5;
 
+static bool is_first_process(void) { return getpid() == 1; }
+static void end_at_once(int number) { _exit(128 + number); }
+
 /* The signal raised here is pending until the handler returns, and then ends the program. */
 static void on_signal(int number) {
     if (!caught) {
         caught_at = clock_seconds();
         caught = asked->signal = number;
     } else if (clock_seconds() - caught_at > together_seconds) {
+        if (is_first_process()) end_at_once(number);
         signal(number, SIG_DFL);
         raise(number);
     }
@@ -50,6 +55,15 @@ static void handle(int number, void (*handler)(int)) {
     sigaction(number, &act, NULL);
 }
 
+/* But those that are ignored. */
+static void handle_signals(void (*handler)(int)) {
+    for (int i = 0; i < SIGNALS; i++) {
+        struct sigaction was;
+        if (sigaction(signals[i].number, NULL, &was) == 0 && was.sa_handler == SIG_IGN) continue;
+        handle(signals[i].number, handler);
+    }
+}
+
 void stop_on_save_signal(void) { handle(SIGUSR2, on_save_signal); }
 
 bool stop_save_asked(void) { return asked->save; }
@@ -60,9 +74,10 @@ bool stop_take_save(void) {
     return true;
 }
 
-void stop_ignore_write_signals(void) {
+void stop_at_start(void) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    if (is_first_process()) handle_signals(end_at_once);
 }
 
 void stop_ignore_signals(void) {
@@ -71,11 +86,7 @@ void stop_ignore_signals(void) {
 }
 
 void stop_on_signals(void) {
-    for (int i = 0; i < SIGNALS; i++) {
-        struct sigaction was;
-        if (sigaction(signals[i].number, NULL, &was) == 0 && was.sa_handler == SIG_IGN) continue;
-        handle(signals[i].number, on_signal);
-    }
+    handle_signals(on_signal);
     asked->listening = 1;
 }
 

@@ -8,8 +8,9 @@
 #include <stdbool.h>
 
 /* At the start of the program: a reader of our output that goes away, or a limit on file sizes, is
- * an error of the write and not the end of the program. */
-void stop_ignore_write_signals(void);
+ * an error of the write and not the end of the program. And the signals above end it also where it
+ * is a container's first process, for which the kernel has no usual effect of them. */
+void stop_at_start(void);
 
 /* For a process that another ends: signals to all of a job are that one's to obey. */
 void stop_ignore_signals(void);

@@ -146,6 +146,16 @@ check "a set is made where others were ended" "${paths[@]}" --out "$s/ended" --p
 check "as if they had not been" diff -r "$s/paths" "$s/ended"
 check "and imported" "$bin/cast_data" import pathfinder "$s/tree" --out "$s/imported"
 check "with nothing beside them" test -z "$(left_over "$s")"
+# To a container's first process the kernel does nothing but what a handler of its own does.
+if unshare -pf true 2>"$tmp/log"; then
+    unshare -pf "$bin/cast_data" generate pathfinder --threads 1 --out "$s/first" >"$tmp/log" 2>&1 &
+    until [ -d "$s/first" ] || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
+    pkill -TERM -P $!
+    wait $!
+    result $(($? != 143)) "a signal ends a container's first process" "$tmp/log"
+else
+    echo "ok # SKIP no namespace of processes: $(cat "$tmp/log")"
+fi
 "$bin/cast_data" generate listops --train 40 --val 5 --test 5 --out "$s/listops" >"$tmp/log" 2>&1
 small=("${train[@]}" data.dir="$s/listops" train.steps=5 model.max_length=500)
 "${small[@]}" --out "$s/reference" >"$tmp/log" 2>&1
