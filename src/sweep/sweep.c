@@ -112,7 +112,7 @@ _Noreturn static void child(const Sweep *s, int run, pid_t parent, int out) {
 static int wait_for(pid_t pid) {
     const struct timespec a_while = {.tv_nsec = 20000000};
     bool told = false;
-    int status = 0;
+    int status = -1; /* no child's, should one be lost */
     for (pid_t got; (got = waitpid(pid, &status, WNOHANG)) == 0 || (got < 0 && errno == EINTR);) {
         if (stop_asked() && !told && !stop_child_listens()) {
             kill(pid, SIGTERM);
