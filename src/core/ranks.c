@@ -20,6 +20,7 @@
 
 #include "core/env.h"
 #include "core/log.h"
+#include "core/machine.h"
 #include "core/mem.h"
 
 static int me, count = 1;
@@ -67,10 +68,13 @@ void ranks_leave(void) {
     }
 }
 
-/* Of this host, or, in a job of Slurm's, of what it gives here. */
+/* Of this host, or of what a job of Slurm's or a control group is given of it. */
 static int processors_here(void) {
-    const int all = (int)sysconf(_SC_NPROCESSORS_ONLN), ours = env_positive("SLURM_CPUS_ON_NODE");
-    return ours && ours < all ? ours : all;
+    int all = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    const int given[] = {env_positive("SLURM_CPUS_ON_NODE"), machine_quota(MACHINE_GROUPS)};
+    for (int i = 0; i < 2; i++)
+        if (given[i] && given[i] < all) all = given[i];
+    return all;
 }
 
 /* Which can be meant: runs of directories of their own. */
@@ -167,8 +171,9 @@ static _Noreturn void end_job(int rank) {
         "stands, and the same command goes on from it\n",
         rank, ranks_host(rank), watch.silence);
     log_at_once(text);
-    end_mpirun();
+    signal(SIGALRM, SIG_DFL);
     alarm(5); /* MPI_Abort may wait for what does not answer */
+    end_mpirun();
     MPI_Abort(MPI_COMM_WORLD, EX_UNAVAILABLE);
     _exit(EX_UNAVAILABLE);
 }
@@ -301,6 +306,32 @@ static void move(void (*piece)(char *, int, int), void *data, size_t bytes, int 
 }
 
 void ranks_broadcast(void *data, size_t bytes) { move(broadcast, data, bytes, 0); }
+
+/* Between steps it comes at once, and a rank looks for it all the time, as MPI's own functions do;
+ * while rank 0 reads, saves or is stopped the processor is somebody else's. */
+static void wait_for_order(MPI_Request *order) {
+    const double patience = 2e-3, longest = 1e-3; /* seconds */
+    const double start = clock_seconds();
+    int done;
+    while (MPI_Test(order, &done, MPI_STATUS_IGNORE), !done) {
+        const double waited = clock_seconds() - start;
+        const struct timespec nap = {.tv_nsec = (long)(1e9 * fmin(longest, waited / 10))};
+        if (waited > patience) nanosleep(&nap, NULL);
+    }
+}
+
+void ranks_order(void *data, size_t bytes) {
+    const double start = clock_seconds();
+    MPI_Request order;
+    MPI_Ibcast(data, (int)bytes, MPI_CHAR, 0, MPI_COMM_WORLD, &order);
+    if (me == 0)
+        MPI_Wait(&order, MPI_STATUS_IGNORE);
+    else
+        wait_for_order(&order);
+    meter.bytes += (double)bytes;
+    meter.seconds += clock_seconds() - start;
+}
+
 void ranks_send(int to, const void *data, size_t bytes) {
     move(post, (void *)(uintptr_t)data, bytes, to);
 }
@@ -318,6 +349,7 @@ bool ranks_open(int processors, Err *err) {
 }
 void ranks_close(void) {}
 void ranks_broadcast(void *data, size_t bytes) {}
+void ranks_order(void *data, size_t bytes) {}
 void ranks_send(int to, const void *data, size_t bytes) {}
 void ranks_receive(int from, void *data, size_t bytes) {}
 

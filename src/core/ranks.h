@@ -49,6 +49,8 @@ const char *ranks_host(int rank);
 
 /* From rank 0 to all others, of the same size on every rank. */
 void ranks_broadcast(void *data, size_t bytes);
+/* The same of a few bytes that may take long to come: a rank that waits leaves its processor. */
+void ranks_order(void *data, size_t bytes);
 /* To and from one other; what is sent first is received first. */
 void ranks_send(int to, const void *data, size_t bytes);
 void ranks_receive(int from, void *data, size_t bytes);

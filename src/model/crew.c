@@ -68,7 +68,7 @@ static void describe_here(CrewModel *c) {
 
 /* ---- rank 0 ---- */
 
-static void tell(Order order) { ranks_broadcast(&(Call){.order = order}, sizeof(Call)); }
+static void tell(Order order) { ranks_order(&(Call){.order = order}, sizeof(Call)); }
 
 static bool hear_answers(Err *err) {
     bool ok = true;
@@ -128,14 +128,14 @@ void crew_batch(const Model *m, const Deal *d, Call call, const Sample *samples)
     }
     call.ints = (size_t)(at - ints);
     call.sum_seconds = d->sum_seconds;
-    ranks_broadcast(&call, sizeof call);
+    ranks_order(&call, sizeof call);
     ranks_broadcast(ints, call.ints * sizeof *ints);
     if (call.order == CREW_STEP) ranks_broadcast(d->pace, (size_t)d->ranks * sizeof *d->pace);
 }
 
 double crew_echo(size_t bytes) {
     char *data = mem_alloc(bytes, 1);
-    ranks_broadcast(&(Call){.order = CREW_ECHO, .ints = bytes}, sizeof(Call));
+    ranks_order(&(Call){.order = CREW_ECHO, .ints = bytes}, sizeof(Call));
     const double start = clock_seconds();
     ranks_send(1, data, bytes);
     ranks_receive(1, data, bytes);
@@ -150,7 +150,7 @@ void crew_dismiss(void) { tell(CREW_DISMISS); }
 
 Call crew_call(void) {
     Call call;
-    ranks_broadcast(&call, sizeof call);
+    ranks_order(&call, sizeof call);
     return call;
 }
 
