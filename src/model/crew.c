@@ -12,7 +12,7 @@
 
 typedef struct Result {
     double loss;
-    int predicted, right;
+    int predicted, correct;
 } Result;
 
 /* What is on its way, of the engine at hand. */
@@ -220,7 +220,7 @@ static void send_outcomes(const Deal *d, int B, const Outcome *out) {
     int n = 0;
     for (int i = 0; i < B; i++)
         if (d->rank_of[i] == ranks_me())
-            results[n++] = (Result){out->loss[i], out->predicted[i], out->right[i]};
+            results[n++] = (Result){out->loss[i], out->predicted[i], out->correct[i]};
     ranks_send(0, results, (size_t)n * sizeof *results);
 }
 
@@ -231,7 +231,7 @@ static void take_outcomes(const Deal *d, int B, int rank, const Outcome *out) {
         if (d->rank_of[i] != rank) continue;
         if (out->loss) out->loss[i] = next->loss;
         if (out->predicted) out->predicted[i] = next->predicted;
-        if (out->right) out->right[i] = next->right;
+        if (out->correct) out->correct[i] = next->correct;
         next++;
     }
 }

@@ -16,7 +16,7 @@ typedef struct Sample {
 typedef struct Outcome {
     double *loss;   /* (B) in masked training summed over the masked tokens */
     int *predicted; /* (B) not there */
-    int *right;     /* (B) right answers: 0 or 1, there as many as there are masked tokens */
+    int *correct;   /* (B) correct answers: 0 or 1, there as many as there are masked tokens */
     real *logits;   /* (B,classes); there (B,per_example,room,vocab), of masked tokens alone */
     int room;
 } Outcome;

@@ -163,7 +163,7 @@ static void classify(const Run *r, int sample, const Doc *docs, HeadScratch *hea
     if (r->out->loss) r->out->loss[sample] = loss;
     const int predicted = xent_argmax(head->logits, K);
     if (r->out->predicted) r->out->predicted[sample] = predicted;
-    if (r->out->right) r->out->right[sample] = predicted == label;
+    if (r->out->correct) r->out->correct[sample] = predicted == label;
     if (r->out->logits)
         memcpy(r->out->logits + (size_t)sample * (size_t)K, head->logits, (size_t)K * sizeof(real));
 }
@@ -177,7 +177,7 @@ static void guess(const Run *r, int sample, int which, Doc *doc, Worker *k, real
     const LmOutcome sum = lm_step(&r->pass, doc, r->samples[sample].targets[which], k->encoder.x,
                                   &k->lm, r->scale, r->smoothing, dw, logits);
     if (out->loss) out->loss[sample] = (which ? out->loss[sample] : 0) + sum.loss;
-    if (out->right) out->right[sample] = (which ? out->right[sample] : 0) + sum.right;
+    if (out->correct) out->correct[sample] = (which ? out->correct[sample] : 0) + sum.correct;
 }
 
 /* The last segment forward and the loss; with dw from there back to where the segment ends. */

@@ -66,7 +66,7 @@ LmOutcome lm_step(const Pass *p, Doc *doc, const int *targets, const real *x, Lm
     for (int at = 0, n; (n = gather(t, p, doc, targets, x, &at)) > 0;) {
         forward(p, t, n, logits);
         sum.loss +=
-            xent_rows(t->logits, t->target, scale, smoothing, n, p->m->task.vocab, &sum.right);
+            xent_rows(t->logits, t->target, scale, smoothing, n, p->m->task.vocab, &sum.correct);
         if (dw) backward(p, doc, t, n, dw);
     }
     return sum;

@@ -18,7 +18,7 @@ void lm_mask(int *ids, int n, int masked, RngKey key);
 
 typedef struct LmOutcome {
     double loss; /* summed over masked tokens */
-    int right;   /* of them */
+    int correct; /* of them */
 } LmOutcome;
 
 /* targets (without cls): the id of every token that is TOKEN_MASKED in doc->ids. x (N,d): the

@@ -38,7 +38,7 @@ int xent_argmax(const real *logits, int K) {
 
 /* The log-sum-exp through the largest probability, which is 1/K at least. */
 double xent_rows(real *x, const int *labels, double scale, double smoothing, int R, int K,
-                 int *right) {
+                 int *correct) {
     const real each = (real)(scale * smoothing / K), more = (real)scale - (real)K * each;
     double loss = 0;
     for (int r = 0; r < R; r++, x += K) {
@@ -47,7 +47,7 @@ double xent_rows(real *x, const int *labels, double scale, double smoothing, int
         loss += smoothed(x, label, smoothing, K);
         attnfn_forward(ATTN_SOFTMAX, x, x, 1, K);
         loss += top - log((double)x[best]) - labelled;
-        *right += best == label;
+        *correct += best == label;
         EACH_VEC(k, left, K, vec_store(x + k, (real)scale * vec_load(x + k, left) - each, left));
         x[label] -= more;
     }

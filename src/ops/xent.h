@@ -13,9 +13,9 @@ double xent(real *dlogits, const real *logits, int label, double scale, double s
 /* The index of the largest logit, the lower one on ties. */
 int xent_argmax(const real *logits, int K);
 
-/* Of rows x (R,K) with a label each: returns the sum of losses, adds to *right how many labels are
- * the largest of their row, and leaves scale times the gradient in x. */
+/* Of rows x (R,K) with a label each: returns the sum of losses, adds to *correct how many labels
+ * are the largest of their row, and leaves scale times the gradient in x. */
 double xent_rows(real *x, const int *labels, double scale, double smoothing, int R, int K,
-                 int *right);
+                 int *correct);
 
 #endif

@@ -55,7 +55,7 @@ static void collect(void *ctx, const Batch *b) {
         const double length = loader_tokens(&c->t->loader, c->t->split, b->examples[i]);
         if (c->a->K) count_class(c, b, i);
         c->a->cut += loader_cuts(&c->t->loader, c->t->split, b->examples[i]);
-        c->items[c->n++] = (Item){(int)length, b->answers[i], b->out.right[i]};
+        c->items[c->n++] = (Item){(int)length, b->answers[i], b->out.correct[i]};
     }
 }
 

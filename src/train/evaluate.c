@@ -52,7 +52,7 @@ bool evaluate(Score *score, Engine *e, Loader *f, int split, const char *what, c
         if (!evaluate_check(e, f, split, from, err)) return false;
         for (int i = 0; i < b->n; i++) {
             loss += b->out.loss[i];
-            correct += b->out.right[i];
+            correct += b->out.correct[i];
             answers += b->answers[i];
         }
         if (w->batch) w->batch(w->ctx, b);

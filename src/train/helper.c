@@ -33,7 +33,7 @@ static void open_memory(Helper *h) {
     h->samples = mem_alloc(B, sizeof *h->samples);
     h->out = (Outcome){.loss = mem_alloc(B, sizeof(double)),
                        .predicted = mem_alloc(B, sizeof(int)),
-                       .right = mem_alloc(B, sizeof(int))};
+                       .correct = mem_alloc(B, sizeof(int))};
     h->w = mem_alloc(total, sizeof *h->w);
     h->grads = mem_alloc(total, sizeof *h->grads);
 }
@@ -49,7 +49,7 @@ static void be_hired(Helper *h) {
 
 static void be_released(Helper *h) {
     crew_leave();
-    void *const all[] = {h->samples, h->out.loss, h->out.predicted, h->out.right, h->w, h->grads};
+    void *const all[] = {h->samples, h->out.loss, h->out.predicted, h->out.correct, h->w, h->grads};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mem_free(all[i]);
     engine_close(&h->e);
     if (h->m.mech) model_close(&h->m);

@@ -119,7 +119,7 @@ void loader_layout(Loader *f, Arena *a) {
     f->batch.samples = arena_take(a, B, sizeof *f->batch.samples);
     f->batch.out.loss = arena_take(a, B, sizeof *f->batch.out.loss);
     f->batch.out.predicted = arena_ints(a, B);
-    f->batch.out.right = arena_ints(a, B);
+    f->batch.out.correct = arena_ints(a, B);
 }
 
 const char *loader_hash(const Loader *f, int split) {

@@ -83,18 +83,19 @@ static void draw(Meter *m, const State *s, double lr, double norm, bool keep) {
     const double n = t->answers + b->answers, flops = w.flops / w.seconds;
     const bool bits = m->conf->objective == OBJECTIVE_MASKED;
     const double loss = (t->loss + b->loss) / n / (bits ? log(2) : 1);
-    char left[32], samples[32], tokens[32], speed[32], losses[32] = "-", right[16] = "-", share[16];
+    char left[32], samples[32], tokens[32], speed[32], share[16];
+    char losses[32] = "-", accuracy[16] = "-";
     if (m->among) show_place(m, s, &w);
     if (n > 0) { /* else all updates since were left out */
         snprintf(losses, sizeof losses, loss < 1000 ? "%.3f" : "%.3g", loss);
-        snprintf(right, sizeof right, "%.1f%%", 100 * (t->correct + b->correct) / n);
+        snprintf(accuracy, sizeof accuracy, "%.1f%%", 100 * (t->correct + b->correct) / n);
     }
     log_progress(keep,
                  "%lld/%lld ep %.2f  %s left  %s %s acc %s  lr %.1e |g| %.2g  "
                  "%s/s %s tok/s %sFLOP/s%s",
                  (long long)s->update, (long long)m->end, (double)s->update / (double)m->per_epoch,
                  format_duration(left, sizeof left, seconds_left(m, s, &w)), bits ? "bits" : "loss",
-                 losses, right, lr, fabs(norm),
+                 losses, accuracy, lr, fabs(norm),
                  format_rate(samples, sizeof samples, w.samples / w.seconds),
                  format_count(tokens, sizeof tokens, w.tokens / w.seconds),
                  format_count(speed, sizeof speed, flops),

@@ -14,7 +14,7 @@
 static void count_batch(Update *u, const Batch *b) {
     for (int i = 0; i < b->n; i++) {
         u->loss += b->out.loss[i];
-        u->correct += b->out.right[i];
+        u->correct += b->out.correct[i];
         u->answers += b->answers[i];
     }
     u->work.samples += b->n;

@@ -50,7 +50,7 @@ static void set_title(Viz *v) {
     char label[64], predicted[64];
     if (trained_guesses(v->t)) {
         snprintf(v->title, sizeof v->title, "example %d of %s: %d of %d masked tokens guessed",
-                 v->index, split_names[v->t->split], b->out.right[0], b->answers[0]);
+                 v->index, split_names[v->t->split], b->out.correct[0], b->answers[0]);
         return;
     }
     trained_class(v->t, b->samples[0].label, label, sizeof label);
