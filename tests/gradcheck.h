@@ -7,6 +7,7 @@
  *
  * The derivative along a direction u is (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12 h, with f(s) at
  * x + s u: truncation is of order h^4, so h can be large enough for rounding to stay near 1e-12.
+ * Where they differ, a step of a sixteenth counts if it comes sixteen times nearer.
  * Cases of at most 4096 inputs are checked element by element; in others, and where a case says so,
  * a tensor of more than 64 elements is checked along 64 random directions.
  *
