@@ -115,6 +115,10 @@ bool task_generate(const Task *task, const TaskRequest *r, Err *err) {
     if (!full.train) full.train = task->official[SPLIT_TRAIN];
     if (!full.val) full.val = task->official[SPLIT_VAL];
     if (!full.test) full.test = task->official[SPLIT_TEST];
+    if (!full.train || !full.val || !full.test)
+        return err_set(err, EX_USAGE,
+                       "%s: --train, --val and --test are needed: no official files say how many",
+                       task->name);
     const int64_t total = (int64_t)full.train + full.val + full.test;
     if (total > task->most)
         return err_set(err, EX_USAGE, "%s: %" PRId64 " examples in all, expected at most %d",
@@ -124,7 +128,7 @@ bool task_generate(const Task *task, const TaskRequest *r, Err *err) {
 
 /* Sets *found to whether all splits are there. Train is written last, so train without the others
  * is no interrupted preparation but something of the user's, which is not overwritten. */
-static bool find_splits(const char *dir, bool *found, Err *err) {
+static bool find_splits(const Task *task, const char *dir, bool *found, Err *err) {
     char path[SPLITS][FILE_PATH_MAX];
     bool there[SPLITS];
     for (int s = 0; s < SPLITS; s++) {
@@ -133,10 +137,10 @@ static bool find_splits(const char *dir, bool *found, Err *err) {
     }
     *found = there[SPLIT_TRAIN] && there[SPLIT_VAL] && there[SPLIT_TEST];
     if (*found || !there[SPLIT_TRAIN]) return true;
-    return err_set(
-        err, EX_NOINPUT,
-        "%s is there, but %s is missing: add it, or remove the first to have all made anew",
-        path[SPLIT_TRAIN], path[there[SPLIT_VAL] ? SPLIT_TEST : SPLIT_VAL]);
+    return err_set(err, EX_NOINPUT, "%s is there, but %s is missing: add it%s", path[SPLIT_TRAIN],
+                   path[there[SPLIT_VAL] ? SPLIT_TEST : SPLIT_VAL],
+                   task->import || task->generate ? ", or remove the first to have all made anew"
+                                                  : "");
 }
 
 /* $CAST_DATA/<task> into buf, if official files are there. */
@@ -160,7 +164,7 @@ bool task_would_make(const Task *t, const char *dir) {
 static bool find_way(const Task *task, bool *found, TaskRequest *r, char official[FILE_PATH_MAX],
                      Err *err) {
     char way[1024];
-    if (!find_splits(r->out, found, err)) return false;
+    if (!find_splits(task, r->out, found, err)) return false;
     if (find_official(task, official)) r->from = official;
     if (*found || r->from || task->generate) return true;
     task_way(task, r->out, 0, way, sizeof way);
@@ -185,7 +189,7 @@ bool task_prepare(const Task *task, const char *dir, Err *err) {
     if (!file_make_dirs(dir, err)) return false;
     DirLock lock;
     lock_wait(&lock, dir);
-    const bool ok = find_splits(dir, &found, err) && (found || make(task, &r, err));
+    const bool ok = find_splits(task, dir, &found, err) && (found || make(task, &r, err));
     lock_release(&lock);
     return ok;
 }
