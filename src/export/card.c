@@ -273,6 +273,8 @@ static void print_ids(const Writer *w) {
         for (int i = 0; i < task->vocab && task->words[i]; i++)
             fprintf(w->f, " `%s`", task->words[i]);
         fputs(".\n", w->f);
+    } else if (task->tokens == TOKENS_VALUES) {
+        fprintf(w->f, "\n\nIds: values from 0 to %d.\n", task->vocab - 1);
     } else {
         fprintf(w->f, "\n\nIds: %s.\n",
                 task->tokens == TOKENS_BYTES ? "a text's bytes, each plus 1"

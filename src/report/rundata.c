@@ -50,7 +50,7 @@ char *rundata_name(const Run *r) {
         if (hash_of(r, s))
             format_add(hashes, sizeof hashes, "%s%.16s", *hashes ? " / " : "", hash_of(r, s));
     }
-    return text_format("%s%s%s%s%s%s", source ? source : "", *counts ? ": " : "", counts,
+    return text_format("%s%s%s%s%s%s", source ? source : "", source && *counts ? ": " : "", counts,
                        *hashes ? ", hashes " : "", hashes,
                        r->data_changed ? ", after others (--accept-data)" : "");
 }

@@ -125,12 +125,12 @@ void shipped_print(FILE *f, int indent) {
         for (int k = 0; k < list.n; k++) {
             const char *slash = strrchr(list.name[k], '/'),
                        *name = slash ? slash + 1 : list.name[k];
-            const int n = (int)strcspn(name, ".") + 1;
-            if (at + n > COLUMNS) {
+            const int n = (int)strcspn(name, ".");
+            if (at + n >= COLUMNS) {
                 fprintf(f, "\n%*s", indent, "");
                 at = indent;
             }
-            at += fprintf(f, "%.*s ", n - 1, name);
+            at += fprintf(f, "%s%.*s", at > indent ? " " : "", n, name);
         }
         const bool any = list.n > 0;
         file_list_free(&list);
