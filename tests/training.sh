@@ -1,7 +1,9 @@
-# Sourced by tests of programs that train: tiny prepared data, and checks that print TAP. Needs $CAST_BIN.
+# Sourced by tests of programs that train: tiny prepared data, and checks that print TAP. $CAST_BIN is where
+# programs are, build/release as it stands.
 # shellcheck shell=bash
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
+export CAST_BIN=${CAST_BIN:-$PWD/build/release}
 export bin=$CAST_BIN
 unset CAST_DATA NO_COLOR CLICOLOR_FORCE COLUMNS OMP_NUM_THREADS OPENBLAS_CORETYPE
 unset "${!SLURM_@}"
