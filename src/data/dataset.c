@@ -402,11 +402,19 @@ static bool is_of_task(const char *path, const char *task, Err *err) {
     return same;
 }
 
+static bool is_own(const char *path, Err *err) {
+    return !file_is_link(path) ||
+           err_set(err, EX_CANTCREAT,
+                   "%s: is a link, and the set that it leads to would be written over: remove it, "
+                   "or give another directory",
+                   path);
+}
+
 bool dataset_may_write(const char *dir, const char *task, Err *err) {
     char path[FILE_PATH_MAX];
     for (int s = 0; s < SPLITS; s++)
-        if (!dataset_path(path, dir, s, err) || !kind_may_replace(path, KIND_DATASET, err) ||
-            !is_of_task(path, task, err))
+        if (!dataset_path(path, dir, s, err) || !is_own(path, err) ||
+            !kind_may_replace(path, KIND_DATASET, err) || !is_of_task(path, task, err))
             return false;
     return true;
 }

@@ -85,7 +85,7 @@ static bool is_listed(const Verify *v, const Dataset *d) {
 }
 
 bool verify_start(Verify *v, Dataset *splits, double seconds, Err *err) {
-    *v = (Verify){0};
+    *v = (Verify){.splits = splits};
     for (Dataset *d = splits; d < splits + SPLITS; d++) {
         if (!d->file.path || is_listed(v, d) || is_noted(d)) continue;
         if (!d->hash[0]) seconds = INFINITY;
@@ -99,7 +99,17 @@ bool verify_start(Verify *v, Dataset *splits, double seconds, Err *err) {
 bool verify_wait(Verify *v, Err *err) {
     verify_close(v);
     if (v->wrong) *err = v->err;
-    return !v->wrong;
+    return !v->wrong && verify_unchanged(v->splits, err);
+}
+
+bool verify_unchanged(const Dataset *splits, Err *err) {
+    for (const Dataset *d = splits; splits && d < splits + SPLITS; d++)
+        if (d->file.path && file_was_changed(&d->file.map, d->file.path))
+            return err_set(err, EX_DATAERR,
+                           "%s: was written to while it was read, so that what was computed last "
+                           "is of no known data",
+                           d->file.path);
+    return true;
 }
 
 bool verify_now(Dataset *splits, Err *err) {

@@ -17,6 +17,7 @@
 #include "data/dataset.h"
 
 typedef struct Verify {
+    const Dataset *splits;  /* all */
     Dataset *split[SPLITS]; /* those to be read */
     int n;
     Aside *reader; /* NULL: all is known */
@@ -29,8 +30,11 @@ typedef struct Verify {
  * have none (of a file that is there twice, the first). The splits and *v stay where they are until
  * verify_close. EX_DATAERR: one is damaged. */
 bool verify_start(Verify *v, Dataset *splits, double seconds, Err *err);
-/* Waits until all is known (EX_DATAERR); at once from then on. */
+/* Waits until all is known, and looks whether the files are still what they were (EX_DATAERR);
+ * without a wait from then on, so that it can be asked after each batch. */
 bool verify_wait(Verify *v, Err *err);
+/* Whether nobody wrote into the files of SPLITS splits since they were opened (EX_DATAERR). */
+bool verify_unchanged(const Dataset *splits, Err *err);
 /* All of that, at once. */
 bool verify_now(Dataset *splits, Err *err);
 void verify_close(Verify *v);

@@ -262,6 +262,11 @@ const char *file_here(char path[FILE_PATH_MAX]) {
     return path;
 }
 
+bool file_is_link(const char *path) {
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 bool file_same(const char *a, const char *b) {
     struct stat x, y;
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
@@ -377,7 +382,7 @@ bool file_holds_ours(const char *dir, FileOurs *ours, const char *whose, Err *er
 }
 
 static FileStamp stamp_of(const struct stat *st) {
-    return (FileStamp){st->st_size, st->st_mtim, st->st_ctim};
+    return (FileStamp){st->st_size, st->st_mtim, st->st_ctim, st->st_dev, st->st_ino};
 }
 
 bool file_stamp(FileStamp *s, const char *path) {
@@ -401,6 +406,14 @@ static bool map_fd(FileMap *m, int fd, const char *path, Err *err) {
     *m = (FileMap){p, (size_t)st.st_size, stamp_of(&st)};
     mapped_add(m->data, m->size, path);
     return true;
+}
+
+bool file_was_changed(const FileMap *m, const char *path) {
+    const FileStamp *was = &m->stamp;
+    FileStamp is;
+    if (!file_stamp(&is, path) || is.device != was->device || is.entry != was->entry) return false;
+    return is.size != was->size || is.modified.tv_sec != was->modified.tv_sec ||
+           is.modified.tv_nsec != was->modified.tv_nsec;
 }
 
 bool file_map(FileMap *m, const char *path, Err *err) {

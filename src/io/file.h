@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "core/err.h"
@@ -64,6 +65,7 @@ bool file_is_dir(const char *path);
 bool file_check_dir(const char *path, Err *err);
 /* The working directory into path, which is returned: what relative names are looked for from. */
 const char *file_here(char path[FILE_PATH_MAX]);
+bool file_is_link(const char *path);
 /* Whether two names are of one file or directory; false where either is missing. */
 bool file_same(const char *a, const char *b);
 /* Whether so many bytes are at most `most`; EX_DATAERR names the file or entry that has them. */
@@ -95,6 +97,8 @@ bool file_append(int fd, const void *data, size_t size);
 typedef struct FileStamp {
     int64_t size;
     struct timespec modified, changed;
+    dev_t device; /* and what the file is there */
+    ino_t entry;
 } FileStamp;
 /* False: there is no such file. */
 bool file_stamp(FileStamp *s, const char *path);
@@ -109,6 +113,10 @@ typedef struct FileMap {
     FileStamp stamp; /* when it was opened */
 } FileMap;
 bool file_map(FileMap *m, const char *path, Err *err);
+/* Whether what is mapped may be other bytes by now: somebody wrote into the file at `path`. One
+ * that took its name, as all do that are written aside, leaves the bytes that are mapped as they
+ * were. */
+bool file_was_changed(const FileMap *m, const char *path);
 void file_unmap(FileMap *m);
 
 #endif

@@ -27,6 +27,9 @@ extern const Guard guard_unused;
 /* Whether it can be one that a run has come to. */
 bool guard_is_sound(const Guard *g);
 
+/* Says at a run's end what came of it, if anything did. */
+void guard_tell(const Guard *g);
+
 void guard_skip(Guard *g);
 /* `before`: of the state that was left to go back to that of g. */
 void guard_roll_back(Guard *g, const Guard *before);

@@ -142,6 +142,31 @@ bool keep_at_end(Keeper *k, Err *err) {
 
 /* ---- those of the last validations ---- */
 
+static int64_t update_in(const char *path) {
+    int64_t update = 0;
+    StFile f;
+    Err ignored;
+    if (!st_open(&f, path, &ignored)) return 0;
+    if (!state_update(&f, &update, &ignored)) update = 0;
+    st_close(&f);
+    return update;
+}
+
+bool keep_may_begin(const Keeper *k, int64_t every, Err *err) {
+    FileList kept;
+    char left[FILE_PATH_MAX] = "";
+    if (kept_list(&kept, k->dir->dir, err)) {
+        if (kept.n > 0) snprintf(left, sizeof left, "%s", kept.name[kept.n - 1]);
+        file_list_free(&kept);
+    }
+    if (!*left && file_exists(k->dir->best)) snprintf(left, sizeof left, "%s", k->dir->best);
+    return !*left || update_in(left) <= every ||
+           err_set(err, EX_CANTCREAT,
+                   "%s is not there, but %s is, of update %lld: a run from the start would write "
+                   "over it. 'cp %s %s' goes on from there; another --out begins anew",
+                   k->dir->last, left, (long long)update_in(left), left, k->dir->last);
+}
+
 void keep_forget_later(Keeper *k) {
     const int keep = k->c->train.keep;
     Err err;

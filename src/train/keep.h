@@ -47,6 +47,9 @@ bool keep_would_be_best(const Keeper *k, const Score *score);
  * it stands. A failure is told. Call it before keep_last: a state that last.safetensors
  * counts as validated is then always among those kept. */
 void keep_validated(Keeper *k);
+/* Whether a run without last.safetensors may begin anew (EX_CANTCREAT): it had one once it had been
+ * validated twice, `every` updates apart, and would write over what is left of it. */
+bool keep_may_begin(const Keeper *k, int64_t every, Err *err);
 /* Removes those of updates that the run, where it goes on from, is still to make. */
 void keep_forget_later(Keeper *k);
 

@@ -172,24 +172,30 @@ static bool read_metrics(Run *r, bool curves, Err *err) {
     return true;
 }
 
-static void take_seconds(Span t, int64_t update, double *seconds) {
+static void take_seconds(Span t, int64_t update, double *seconds, int64_t *told) {
     RunLine line;
     cJSON *o = parse(t);
     const char *kind = json_string(o, "kind");
     const bool tells = kind && (!strcmp(kind, "train") || !strcmp(kind, "save"));
     if (tells && take_numbers(&line, o) && line.step <= update && !isnan(line.value[RUN_SECONDS]))
-        *seconds = line.value[RUN_SECONDS];
+        *seconds = line.value[RUN_SECONDS], *told = line.step;
     cJSON_Delete(o);
 }
 
 bool run_seconds(const char *metrics, int64_t update, double *seconds, Err *err) {
     FileMap map;
+    int64_t told = 0;
     *seconds = 0;
-    if (file_is_empty(metrics)) return true;
-    if (!file_map(&map, metrics, err)) return false;
-    const char *text = (const char *)map.data, *end = text + map.size;
-    for (Span t; next_line(&text, end, &t);) take_seconds(t, update, seconds);
-    file_unmap(&map);
+    if (!file_is_empty(metrics)) {
+        if (!file_map(&map, metrics, err)) return false;
+        const char *text = (const char *)map.data, *end = text + map.size;
+        for (Span t; next_line(&text, end, &t);) take_seconds(t, update, seconds, &told);
+        file_unmap(&map);
+    }
+    if (told < update)
+        log_warn("%s: lines are lost: the time that updates %lld to %lld took is not known, and "
+                 "counts as none",
+                 metrics, (long long)told + 1, (long long)update);
     return true;
 }
 

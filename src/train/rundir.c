@@ -119,7 +119,17 @@ static bool is_of_start(const char *path, const char *name) {
            atomic_is_temp(name, "config.json");
 }
 
+/* What it leads to is another run's, as where a directory of links was made to go on elsewhere. */
+static bool is_own(const char *path, Err *err) {
+    return !file_is_link(path) ||
+           err_set(err, EX_CANTCREAT,
+                   "%s: is a link, and a run would write over what it leads to: put a copy of that "
+                   "in its place, or use another --out",
+                   path);
+}
+
 bool rundir_check(const RunDir *r, Err *err) {
+    if (!is_own(r->last, err) || !is_own(r->best, err)) return false;
     const bool lacks_environment = kind_is(r->last, KIND_CHECKPOINT) &&
                                    (!file_exists(r->config) || kind_is(r->metrics, KIND_METRICS));
     return has_environment(r) || lacks_environment ||

@@ -162,8 +162,8 @@ static bool validate(Trainer *t, Err *err) {
     const bool finite =
         evaluate(&score, &t->engine, &t->loader, SPLIT_VAL, "validating", NULL, err);
     if (s->ema) engine_weights(&t->engine, s->w);
-    if (!finite) return not_validated(t, err);
     if (!verify_wait(&t->verify, err)) return false;
+    if (!finite) return not_validated(t, err);
     meter_validation(&t->meter, s->update, &score, count, stopwatch_seconds(&watch));
     s->evaluated = s->update;
     const bool best = keep_would_be_best(&t->keep, &score);
@@ -207,11 +207,7 @@ static void tell_end(const Trainer *t) {
              format_duration(time, sizeof time, t->meter.seconds),
              format_bytes(own, sizeof own, most),
              format_bytes(mapped, sizeof mapped, usage.mapped));
-    const Guard *g = &t->state.guard;
-    if (g->skipped > 0) log_info("%g updates that were not finite are left out", g->skipped);
-    if (g->rollbacks > 0)
-        log_info("went back from numbers that were not finite %g times, to %g of train.lr",
-                 g->rollbacks, g->rate);
+    guard_tell(&t->state.guard);
     char best[64] = "";
     const int64_t update =
         t->final.n > RUN_BEST ? t->final.test[RUN_BEST].update : t->state.best_update;
@@ -354,9 +350,10 @@ static bool open_state(Trainer *t, Err *err) {
     if (!t->goes_on) {
         identity_here(&s->identity, &t->loader);
         params_init(s->params, s->w, (uint64_t)t->c->train.seed);
+        if (!keep_may_begin(&t->keep, t->every, err) || !origin_take(&t->origin, s->w, err))
+            return false;
         log_info("run      %s, from the start", t->dir.dir);
         origin_tell(&t->origin);
-        if (!origin_take(&t->origin, s->w, err)) return false;
         state_begin_averages(s);
         return true;
     }

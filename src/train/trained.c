@@ -191,6 +191,7 @@ bool trained_evaluate(Score *score, Trained *t, const char *what, const Watch *w
     stop_on_signals();
     const bool done = evaluate(score, &t->engine, &t->loader, t->split, what, watch, err);
     log_progress_end();
+    if (!verify_unchanged(t->loader.split, err)) return false;
     if (done || err->code == EX_TEMPFAIL) return done;
     return err_set(err, err->code, "%s: %s", t->from.path, err->text);
 }

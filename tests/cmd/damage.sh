@@ -34,6 +34,25 @@ damage "$tmp/made/test.safetensors"
 expect 65 "made/test.safetensors: its data's hash is " "labels of test, of cast_eval" "$bin/cast_eval" "$tmp/begun" --last
 expect 65 "made/test.safetensors: its data's hash is " "of cast_viz" "$bin/cast_viz" "$tmp/begun" --last --index 1
 
+# Written to while a run reads it; and replaced, which changes nothing for who has it open.
+make
+cp -r "$tmp/made" "$tmp/other"
+written() { # written COMMAND...: how a long run ends when that is done to its data
+    rm -rf "$tmp/written"
+    "${train[@]}" train.steps=1000000 train.eval_every=50 --out "$tmp/written" >"$tmp/out" 2>&1 &
+    local run=$!
+    until grep -q '^update 50,' "$tmp/out" || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+    "$@"
+    sleep 0.3
+    kill -TERM $run 2>/dev/null
+    wait $run
+}
+written cp "$tmp/other/train.safetensors" "$tmp/made/train.safetensors"
+[ $? -eq 65 ] && grep -q 'made/train.safetensors: was written to while it was read' "$tmp/out"
+result $? "data that are written to stop a run" "$tmp/out"
+written mv "$tmp/other/train.safetensors" "$tmp/made/train.safetensors"
+result $(($? != 75)) "data that are replaced do not" "$tmp/out"
+
 # Read once, by whichever processes come first; when it was changed long enough ago for a note to tell.
 make
 rm -f "$tmp"/made/*.checked

@@ -131,6 +131,37 @@ for name in lock metrics.jsonl; do
         "${train[@]}" train.steps=21 --out "$tmp/linked"
     rm -rf "$tmp/linked"
 done
+cp -r "$tmp/run" "$tmp/target/run"
+for name in last best; do
+    mkdir "$tmp/linked"
+    ln -s "../target/run/$name.safetensors" "$tmp/linked"
+    keeps "$tmp/target" "linked/$name.safetensors: is a link" "$name weights of another run, by a link" \
+        "${train[@]}" train.steps=21 --out "$tmp/linked"
+    rm -rf "$tmp/linked"
+done
+cp -rl "$tmp/run" "$tmp/linked"
+expect 73 'linked/metrics.jsonl: has other names' "metrics of another run, by a hard link" \
+    "${train[@]}" train.steps=21 --out "$tmp/linked"
+rm -rf "$tmp/linked"
+mkdir "$tmp/linked"
+ln -s "$tmp/data/"* "$tmp/linked"
+keeps "$tmp/data" 'linked/train.safetensors: is a link' "a set that is there by links" \
+    "$bin/cast_data" generate listops --train 8 --val 2 --test 2 --out "$tmp/linked"
+rm -rf "$tmp/linked"
+
+# What a run without its last checkpoint would begin anew over.
+cp -r "$tmp/run" "$tmp/headless"
+rm "$tmp/headless/last.safetensors"
+was=$(sums "$tmp/headless" | grep -v lock)
+expect 73 "headless/last.safetensors is not there, but .*/headless/best.safetensors is, of update [0-9]" \
+    "a best without a last" "${train[@]}" train.eval_every=1 --out "$tmp/headless"
+check "which stays as it is" test "$(sums "$tmp/headless" | grep -v lock)" = "$was"
+again=$(sed -n "s/.*'\\(cp .*\\)' goes on.*/\\1/p" "$tmp/out")
+check "told how to go on" bash -c "$again"
+expect 0 'resuming at update' "which does" "${train[@]}" --out "$tmp/headless"
+rm "$tmp/headless/metrics.jsonl"
+expect 0 'metrics.jsonl: lines are lost: the time that updates 1 to ' "without metrics its time is lost, as is told" \
+    "${train[@]}" --out "$tmp/headless"
 
 # ---- directories that a run or a sweep may have ----
 
