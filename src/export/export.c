@@ -1,5 +1,7 @@
+#define _GNU_SOURCE /* memrchr */
 #include "export/export.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/log.h"
@@ -31,7 +33,8 @@ static bool name_files(Export *e, Err *err) {
     const size_t end = strlen(ends[WEIGHTS]);
     size_t n = strlen(out);
     if (text_ends(out, ends[WEIGHTS]) && n > end && out[n - end - 1] != '/') n -= end;
-    if (n == 0 || out[n - 1] == '/')
+    const char *slash = memrchr(out, '/', n), *name = slash ? slash + 1 : out;
+    if (strspn(name, ".") >= n - (size_t)(name - out))
         return err_set(err, EX_USAGE, "--out: '%s' is no NAME of a file", out);
     for (int i = 0; i < FILES; i++)
         if (snprintf(e->path[i], FILE_PATH_MAX, "%.*s%s", (int)n, out, ends[i]) >= FILE_PATH_MAX)
@@ -79,6 +82,28 @@ static char *config_text(const Export *e) {
     return text;
 }
 
+/* Training writes no others, but files come from anywhere. */
+static size_t count_bad(const StTensor *t, size_t values) {
+    const float *singles = t->data;
+    const double *doubles = t->data;
+    size_t bad = 0;
+    for (size_t i = 0; i < values; i++)
+        bad += !isfinite(t->dtype == DT_F32 ? (double)singles[i] : doubles[i]);
+    return bad;
+}
+
+static bool are_finite(const Export *e, const StTensor *t, int n, Err *err) {
+    for (int i = 0; i < n; i++) {
+        const size_t values = t[i].bytes / (t[i].dtype == DT_F32 ? sizeof(float) : sizeof(double)),
+                     bad = count_bad(&t[i], values);
+        if (bad)
+            return err_set(err, EX_SOFTWARE,
+                           "%s: parameter '%s': %zu of its %zu values %s not finite", e->file.path,
+                           t[i].name, bad, values, bad == 1 ? "is" : "are");
+    }
+    return true;
+}
+
 static bool write_weights(const Export *e, Err *err) {
     StTensor *t = mem_alloc((size_t)e->file.ntensors + 1, sizeof *t);
     Identity made;
@@ -89,7 +114,8 @@ static bool write_weights(const Export *e, Err *err) {
     identity_read(&made, &e->file);
     const int nmeta = 3 + identity_meta(&made, meta + 3);
     const int n = take_tensors(e, t);
-    const bool ok = st_write(e->path[WEIGHTS], KIND_WEIGHTS, t, n, meta, nmeta, err);
+    const bool ok = are_finite(e, t, n, err) &&
+                    st_write(e->path[WEIGHTS], KIND_WEIGHTS, t, n, meta, nmeta, err);
     mem_free(config);
     mem_free(t);
     return ok;

@@ -168,3 +168,10 @@ expect 78 'no reader in Python of kast attention, but of cast, full and naive' "
     "${export[@]}" "$tmp/other" --out "$tmp/x" --python
 check "of which nothing is written" test ! -e "$tmp/x.safetensors"
 expect 0 '' "but its weights may be" "${export[@]}" "$tmp/other" --out "$tmp/x"
+for name in . .. exp/..; do
+    expect 64 "^cast_export: --out: '$name' is no NAME" "to $name" "${export[@]}" "$tmp/run" --out "$name"
+done
+cp "$tmp/run/best.safetensors" "$tmp/wild.safetensors"
+edit "$tmp/wild.safetensors" tok.weight '\x00\x00\xc0\x7f\x00\x00\xf8\x7f' 8
+expect 70 "wild.safetensors: parameter 'tok.weight': [12] of its [0-9]+ values .* not finite" "weights that are not numbers" \
+    "${export[@]}" "$tmp/wild.safetensors" --out "$tmp/x"
