@@ -164,6 +164,9 @@ bool task_would_make(const Task *t, const char *dir) {
 static bool find_way(const Task *task, bool *found, TaskRequest *r, char official[FILE_PATH_MAX],
                      Err *err) {
     char way[1024];
+    if (file_exists(r->out) && !file_is_dir(r->out))
+        return err_set(err, EX_NOINPUT,
+                       "%s: is a file; data.dir is the directory that the splits are in", r->out);
     if (!find_splits(task, r->out, found, err)) return false;
     if (find_official(task, official)) r->from = official;
     if (*found || r->from || task->generate) return true;

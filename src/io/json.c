@@ -361,6 +361,12 @@ static cJSON *enter(cJSON *root, char *key, char **last, int *depth, const char 
     return parent;
 }
 
+/* What begins as an object or a list is meant as one. */
+static cJSON *read_value(const char *value, int max_depth, const char *assignment, Err *err) {
+    if (!strchr("{[", *value) || !*value) return json_value(value, max_depth);
+    return json_parse(value, strlen(value), JSON_MAX_BYTES, max_depth, assignment, err);
+}
+
 /* A value that begins with a quote is JSON in either case. */
 static bool override(cJSON *root, const char *assignment, bool as_text, Err *err) {
     if (!check_assignment(assignment, err)) return false;
@@ -371,9 +377,12 @@ static bool override(cJSON *root, const char *assignment, bool as_text, Err *err
     key[n] = '\0';
     cJSON *parent = enter(root, key, &last, &depth, assignment, err);
     if (parent) {
-        cJSON *item = as_text && *value != '"' ? cJSON_CreateString(value)
-                                               : json_value(value, JSON_MAX_DEPTH - depth);
-        if (cJSON_GetObjectItemCaseSensitive(parent, last))
+        cJSON *item = as_text && *value != '"'
+                          ? cJSON_CreateString(value)
+                          : read_value(value, JSON_MAX_DEPTH - depth, assignment, err);
+        if (!item)
+            parent = NULL;
+        else if (cJSON_GetObjectItemCaseSensitive(parent, last))
             cJSON_ReplaceItemInObjectCaseSensitive(parent, last, item);
         else
             cJSON_AddItemToObject(parent, last, item);

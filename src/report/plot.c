@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* strcasestr */
 #include "report/plot.h"
 
 #include <errno.h>
@@ -172,13 +173,14 @@ static int spawn(pid_t *pid, FILE *in, FILE *out, FILE *errors) {
     return why;
 }
 
-/* gnuplot's own words: their last line that says something. */
+/* gnuplot's own words: their last line that says something, and warns of nothing. */
 static bool refused(FILE *errors, int status, Err *err) {
     char line[256], last[256] = "it says nothing";
     rewind(errors);
     while (fgets(line, sizeof line, errors)) {
         line[strcspn(line, "\n")] = '\0';
-        if (line[strspn(line, " \t^")]) snprintf(last, sizeof last, "%s", line);
+        if (line[strspn(line, " \t^")] && !strcasestr(line, "warning"))
+            snprintf(last, sizeof last, "%s", line);
     }
     return err_set(err, EX_UNAVAILABLE, "gnuplot failed (status %d): %s", status, last);
 }

@@ -1,5 +1,6 @@
 #include "report/points.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,7 +249,7 @@ static void print_log_axis(FILE *f, char axis, const Points *s, int value) {
         if (v > 0 && isfinite(v)) least = fmin(least, v), most = fmax(most, v);
     }
     if (most <= 0) return;
-    least /= 1.3, most *= 1.3;
+    least /= 1.3, most = fmin(1.3 * most, DBL_MAX);
     fprintf(f, "set logscale %c\nset %crange [%.10g:%.10g]\n", axis, axis, least, most);
     print_log_tics(f, axis, least, most);
 }

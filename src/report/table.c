@@ -54,6 +54,10 @@ const char *table_number(char *buf, size_t size, double x, int digits) {
         snprintf(buf, size, "-");
         return buf;
     }
+    if (fabs(x) >= 1e15) { /* more digits than a double has */
+        snprintf(buf, size, "%.15g", x);
+        return buf;
+    }
     if (digits >= SIGNIFICANT) {
         const int before = x == 0 ? 1 : (int)floor(log10(fabs(x))) + 1;
         digits -= SIGNIFICANT + before;

@@ -82,7 +82,7 @@ static cJSON *put_on_base(cJSON *own, const char *path, int depth, Err *err) {
                 MOST_BASES);
     else if (snprintf(base, sizeof base, "%.*s%s", dir, path, name) >= (int)sizeof base)
         err_set(err, EX_CONFIG, "%s: key 'base': this name is too long", path);
-    else if (!(root = read_on_base(base, depth + 1, err)) && err->code == EX_NOINPUT)
+    else if (!(root = read_on_base(base, depth + 1, err)))
         err_set(err, err->code, "%s: key 'base': %s", path, err->text);
     if (root) merge(root, own);
     cJSON_Delete(key);

@@ -94,3 +94,14 @@ expect 66 'No such file or directory$' "nothing near is suggested" "$bin/cast_tr
 sed 's/"depth": 1/"depht": 1/' configs/tiny.json >configs/wrong.json
 expect 78 "^cast_train: configs/wrong.json: key 'model.depht' is unknown; did you mean 'model.depth'" \
     "what is in the file is said to be there" "$bin/cast_train" configs/wrong.json --dry-run train.steps=3
+
+# ---- values ----
+
+expect 78 'model.attention={"type":"full",}:1:16: expected another key' "an object with a comma too many" \
+    "$bin/cast_train" configs/tiny.json --dry-run 'model.attention={"type":"full",}'
+mkdir configs/folder
+echo '{ "base": "folder" }' >configs/on.json
+expect 78 "^cast_train: configs/on.json: key 'base': configs/folder: is a directory" "a base that is a directory" \
+    "$bin/cast_train" configs/on.json --dry-run
+expect 66 'configs/tiny.json: is a file; data.dir is the directory' "a file for data.dir" \
+    "$bin/cast_train" configs/tiny.json --dry-run data.dir=configs/tiny.json
