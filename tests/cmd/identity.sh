@@ -117,6 +117,10 @@ make_split "$tmp/held/val.safetensors" text 3 40 6
 expect 0 'resuming at update 3' "a split that is not read may be another" "${held[@]}"
 check "and nothing is said" silent
 
+make_split "$tmp/held/train.safetensors" text 20 40 7
+expect 0 '^warning: the best so far, of update ' "what is held out of other examples has no best" \
+    "${held[@]}" train.eval_every=3 --accept-data --stop-at 6
+
 # A sweep names the runs that it refuses, and makes the others.
 fill plain 1
 sweep=("$bin/cast_sweep" "$tmp/plain.json" --seeds 1..2 --threads 1 --out "$tmp/sweep")

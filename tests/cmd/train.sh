@@ -124,6 +124,7 @@ expect 0 'in all +674062' "by its file's name" smoke listops_sa.json --dry-run
 
 limited=("${train[@]}" train.eval_limit=5 --out "$tmp/limited")
 expect 0 '^not tested, as --no-test has it' "without a test" "${limited[@]}" --no-test
+check "learns from all" grep -q ' 40 train, 5 val, 5 test examples' "$tmp/out"
 check "of which metrics say nothing" test "$(grep -c '"kind": "test"' "$tmp/limited/metrics.jsonl")" = 0
 expect 0 'not finished: 1 of 1|0 of 1' "and which reports do not take for finished" "$bin/cast_report" "$tmp/limited"
 expect 0 '^test accuracy of best .*, 5 examples$' "that comes later, of the first examples" "${limited[@]}"

@@ -133,6 +133,19 @@ static void test_how_far(void **state) {
     plan_close(&p);
 }
 
+static void test_more_epochs(void **state) {
+    (void)state;
+    Plan p = open_plan(LISTS("model.d_ff=8", "train.steps=0", "train.epochs=1"), NULL);
+    make_run(&p, 0, TESTED("20") "{\"kind\": \"save\", \"step\": 20, \"epoch\": 1}\n");
+    plan_close(&p);
+    p = open_plan(LISTS("model.d_ff=8", "train.steps=0", "train.epochs=1"), NULL);
+    assert_int_equal(p.runs[0].state, PLAN_DONE);
+    plan_close(&p);
+    p = open_plan(LISTS("model.d_ff=8", "train.steps=0", "train.epochs=3"), NULL);
+    assert_int_equal(p.runs[0].state, PLAN_BEGUN);
+    plan_close(&p);
+}
+
 static void test_wrong_combinations(void **state) {
     (void)state;
     Plan p = open_plan(LISTS("model.heads=2,3", "train.lr=1,2"), NULL);
@@ -269,6 +282,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_fresh, start_anew),
         cmocka_unit_test_setup(test_how_far, start_anew),
+        cmocka_unit_test_setup(test_more_epochs, start_anew),
         cmocka_unit_test_setup(test_wrong_combinations, start_anew),
         cmocka_unit_test_setup(test_errors_at_once, start_anew),
         cmocka_unit_test_setup(test_extended, start_anew),
