@@ -60,7 +60,7 @@ static const ConfigKey train_keys[] = {
      "what is learned: the labels; or which tokens stand where some are masked, without labels"},
     {"mask", KEY_REAL, AT(mask), "0", 0, 0.95, NULL,
      "share of tokens that masked training hides; 0: the task's, 0.5 of pictures, 0.15 of text, "
-     "0.1 of listops"},
+     "0.1 of listops; custom has none"},
     {"epochs", KEY_INT, AT(epochs), "1", 1, 1e6, NULL, "passes over the training split",
      .also = "num_epochs", .flags = KEY_LENGTH},
     {"steps", KEY_INT, AT(steps), "0", 0, 2e9, NULL, "updates to make; 0: as many as epochs give",
