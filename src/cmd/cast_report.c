@@ -79,8 +79,8 @@ static const Option options[] = {
     {"papers", OPTION_FLAG, AT(papers), NULL,
      "published accuracies by task, and ours of each mechanism, of best and last weights, instead"},
     {"compare", OPTION_FLAG, AT(compare), NULL,
-     "of two RUNs, each a run or seeds of one recipe, or of all runs of two recipes: the "
-     "difference of their tests, with standard errors and numbers of seeds"},
+     "of two RUNs, each a run or seeds of one recipe, or of all runs of two recipes, a sweep's, "
+     "say: the difference of their tests, with standard errors and numbers of seeds"},
     {"each", OPTION_FLAG, AT(each), NULL, "each run by itself, by its name"},
     {"plot", OPTION_OWN, AT(plot), "FILE",
      "a plot instead of the table, as .svg, .png or .pdf, drawn by gnuplot (Debian: gnuplot-nox)",
@@ -108,7 +108,7 @@ static const Program program = {
     "cast_report",
     "tables, curves and pages of training runs",
     "usage: cast_report RUN... [--format F] [--columns LIST] [--papers] [--each]\n"
-    "       cast_report RUN RUN... --compare [--format F]\n"
+    "       cast_report RUN... --compare [--format F]\n"
     "       cast_report RUN... --plot FILE [--what loss|accuracy|clusters] [--x AXIS]\n"
     "       cast_report RUN... --html FILE\n"
     "       cast_report BENCH... --what length [--plot FILE]\n"
@@ -145,9 +145,6 @@ static bool check_tables(const Options *o, Err *err) {
     if (o->compare && (o->papers || o->each || o->plot || o->html || o->what >= 0))
         return err_set(err, EX_USAGE,
                        "--compare takes no --papers, --each, --plot, --html or --what" TRY_HELP);
-    if (o->compare && o->line.nwords < 2)
-        return err_set(err, EX_USAGE, "--compare is of two RUNs or more, got %d" TRY_HELP,
-                       o->line.nwords);
     if (o->papers && o->each)
         return err_set(err, EX_USAGE, "--papers shows means over seeds: not with --each" TRY_HELP);
     if (of_rows(o) && (o->html || o->papers || o->each))

@@ -29,6 +29,58 @@ static Side side_of(const Group *g) {
 
 static double variance(const Side *s) { return s->of_test + s->of_seeds; }
 
+/* ---- the same examples ---- */
+
+/* How many examples the finished runs of a group tell of one by one, all of them as many; 0: some
+ * do not. */
+static int answers_of(const Group *g) {
+    int count = 0;
+    for (int i = 0; i < g->n; i++) {
+        const Run *r = g->run[i];
+        const double n = r->test[RUN_BEST].value[RUN_COUNT];
+        if (!run_done(r)) continue;
+        if (!r->correct[RUN_BEST] || (count && n != count)) return 0;
+        count = (int)n;
+    }
+    return count;
+}
+
+/* In what share of its finished runs the group has an example right. */
+static double share_right(const Group *g, int example) {
+    int right = 0, runs = 0;
+    for (int i = 0; i < g->n; i++) {
+        if (!run_done(g->run[i])) continue;
+        right += run_answer(g->run[i], RUN_BEST, example);
+        runs++;
+    }
+    return (double)right / runs;
+}
+
+/* The variance that the choice of test examples gives the difference of two groups: what both have
+ * right or wrong says nothing of it (of two runs that is McNemar's). NAN: they do not tell. */
+static double paired(const Group *a, const Group *b) {
+    const int n = answers_of(a);
+    double sum = 0, squares = 0;
+    if (n < 2 || n != answers_of(b)) return NAN;
+    for (int i = 0; i < n; i++) {
+        const double d = share_right(b, i) - share_right(a, i);
+        sum += d, squares += d * d;
+    }
+    return 100 * 100 * (squares - sum * sum / n) / (n - 1) / n;
+}
+
+typedef struct Difference {
+    Side side[2];
+    double of_test;     /* its variance by the choice of test examples */
+    bool paired, apart; /* of the same ones; of others, and nothing is said */
+} Difference;
+
+static double error_of(const Difference *d) {
+    return sqrt(d->of_test + d->side[0].of_seeds + d->side[1].of_seeds);
+}
+
+/* ---- in words ---- */
+
 /* Within so many standard errors 95 % of what is estimated lie, of Student's t with n >= 1 degrees
  * of freedom: with t = sqrt(n) tan(angle) its density is as cos(angle)^(n - 1). */
 static double within(double n) {
@@ -47,12 +99,11 @@ static double within(double n) {
 
 /* Degrees of freedom of the difference (Welch 1947, Satterthwaite 1946): variances of test sets are
  * known, those of n seeds have n - 1. */
-static double freedom(const Side *a, const Side *b) {
-    const double all = variance(a) + variance(b);
+static double freedom(const Difference *d) {
     double estimated = 0;
-    if (a->seeds > 1) estimated += a->of_seeds * a->of_seeds / (a->seeds - 1);
-    if (b->seeds > 1) estimated += b->of_seeds * b->of_seeds / (b->seeds - 1);
-    return all * all / estimated;
+    for (const Side *s = d->side; s < d->side + 2; s++)
+        if (s->seeds > 1) estimated += s->of_seeds * s->of_seeds / (s->seeds - 1);
+    return pow(error_of(d), 4) / estimated;
 }
 
 /* The only group of a task; NULL: there is none. */
@@ -74,11 +125,11 @@ static const char *verdict(double difference, double reach, bool apart) {
     return difference > reach ? "higher" : difference < -reach ? "lower" : "not told apart";
 }
 
-/* `apart`: they were tested on other examples, and nothing is said of the difference. */
-static void add_row(Table *t, const char *task, const Side *a, const Side *b, bool apart) {
-    const double difference = apart ? NAN : b->accuracy - a->accuracy;
-    const double error = apart ? NAN : sqrt(variance(a) + variance(b));
-    const double reach = apart ? NAN : within(freedom(a, b)) * error;
+static void add_row(Table *t, const char *task, const Difference *d) {
+    const Side *a = &d->side[0], *b = &d->side[1];
+    const double difference = d->apart ? NAN : b->accuracy - a->accuracy;
+    const double error = d->apart ? NAN : error_of(d);
+    const double reach = d->apart ? NAN : within(freedom(d)) * error;
     Cell *c = table_row(t);
     cell_text(c++, task);
     const double numbers[] = {a->accuracy, sqrt(variance(a)), a->seeds,
@@ -86,7 +137,7 @@ static void add_row(Table *t, const char *task, const Side *a, const Side *b, bo
     for (int i = 0; i < 6; i++) (c++)->mean = numbers[i];
     const double of_both[] = {difference, error, difference - reach, difference + reach};
     for (int i = 0; i < 4; i++) (c++)->mean = of_both[i];
-    cell_text(c, verdict(difference, reach, apart));
+    cell_text(c, verdict(difference, reach, d->apart));
 }
 
 /* The two are A and B, since their names may be long. */
@@ -105,7 +156,11 @@ static void add_columns(Table *t) {
     table_column(t, "B is", "verdict", COLUMN_TEXT, 0);
 }
 
-static void add_notes(Table *t, char *const names[2], bool alone, bool apart) {
+typedef struct Notes {
+    bool alone, apart, paired, unpaired;
+} Notes;
+
+static void add_notes(Table *t, char *const names[2], const Notes *of) {
     table_note(t, text_format("A: %s. B: %s.", names[0], names[1]));
     table_note(t,
                mem_strdup("Test accuracy of best, the mean over seeds of finished runs. Its "
@@ -113,11 +168,20 @@ static void add_notes(Table *t, char *const names[2], bool alone, bool apart) {
                           "masked training, and of seeds, their standard deviation over the root "
                           "of their number, as squares. 95 %: by Student's t, since few seeds "
                           "tell their deviation badly; 1.96 standard errors each way without."));
-    if (alone)
+    if (of->paired)
+        table_note(t, mem_strdup("B - A is of the same test examples, taken one by one: its "
+                                 "standard error is smaller than those of A and B make it, which "
+                                 "have the same examples right for the most part."));
+    if (of->unpaired)
+        table_note(t, mem_strdup("Where a run does not tell which examples it has right, as those "
+                                 "of older versions do not, B - A is taken as of two test sets: "
+                                 "its standard error is then larger than it is. The command of a "
+                                 "run, given again, tests it again."));
+    if (of->alone)
         table_note(t,
                    mem_strdup("Of a single seed the spread over seeds is not known: its error is "
                               "larger than what is said."));
-    if (apart)
+    if (of->apart)
         table_note(t,
                    mem_strdup("Of other tests: what the runs tell of their test sets differs, by "
                               "hash or number of examples."));
@@ -137,8 +201,23 @@ static bool tests_differ(const Group *a, const Group *b) {
     return differ;
 }
 
+static Difference difference_of(const Group *a, const Group *b) {
+    Difference d = {{side_of(a), side_of(b)}, .apart = tests_differ(a, b)};
+    const double both = a->masked || d.apart ? NAN : paired(a, b);
+    d.paired = !isnan(both);
+    d.of_test = d.paired ? both : d.side[0].of_test + d.side[1].of_test;
+    return d;
+}
+
+static void note(Notes *n, const Difference *d, bool masked) {
+    n->alone |= d->side[0].seeds == 1 || d->side[1].seeds == 1;
+    n->apart |= d->apart;
+    n->paired |= d->paired;
+    n->unpaired |= !d->paired && !d->apart && !masked;
+}
+
 bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names[2], Err *err) {
-    bool alone = false, any_apart = false;
+    Notes notes = {0};
     *t = (Table){0};
     err->code = 0;
     add_columns(t);
@@ -147,17 +226,15 @@ bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names
         const Group *first = find_group(a, task, names[0], err);
         const Group *second = first ? find_group(b, task, names[1], err) : NULL;
         if (!second) continue;
-        const Side x = side_of(first), y = side_of(second);
-        if (x.seeds == 0 || y.seeds == 0) continue;
-        alone |= x.seeds == 1 || y.seeds == 1;
-        const bool apart = tests_differ(first, second);
-        any_apart |= apart;
-        add_row(t, task, &x, &y, apart);
+        const Difference d = difference_of(first, second);
+        if (d.side[0].seeds == 0 || d.side[1].seeds == 0) continue;
+        note(&notes, &d, first->masked);
+        add_row(t, task, &d);
     }
     if (!err->code && t->rows == 0)
         err_set(err, EX_NOINPUT, "%s and %s have no task with finished runs of both", names[0],
                 names[1]);
-    if (!err->code) add_notes(t, names, alone, any_apart);
+    if (!err->code) add_notes(t, names, &notes);
     if (err->code) table_free(t);
     return !err->code;
 }

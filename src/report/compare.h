@@ -6,9 +6,9 @@
 #include "report/table.h"
 
 /* A row for each task that both have: tests of the best weights, their standard errors and numbers
- * of seeds, and the difference. `names` of the two head the columns. EX_USAGE: one has several
- * configs of a task; EX_NOINPUT: no task has finished runs of both. On error nothing is to be
- * freed. */
+ * of seeds, and the difference, example by example where all runs tell of these. `names` of the two
+ * head the columns. EX_USAGE: one has several configs of a task; EX_NOINPUT: no task has finished
+ * runs of both. On error nothing is to be freed. */
 bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names[2], Err *err);
 
 #endif

@@ -1,6 +1,7 @@
 #include "train/final.h"
 
 #include "core/log.h"
+#include "core/mem.h"
 #include "train/evaluate.h"
 
 /* Into the memory where else it waits to be written. A process that was killed between the two
@@ -16,11 +17,37 @@ static bool read_best(Keeper *k, int64_t *update, Err *err) {
     return ok;
 }
 
+/* ---- which examples are right ---- */
+
+static void note_answers(void *ctx, const Batch *b) {
+    FinalTest *test = ctx;
+    for (int i = 0; i < b->n; i++, test->seen++)
+        if (test->correct && b->out.correct[i])
+            test->correct[test->seen / 4] |= 8 >> test->seen % 4;
+}
+
+/* Four examples a hexadecimal digit, the first one its highest bit. Masked tokens are no examples,
+ * and a line of metrics is to be read. */
+static void open_answers(Final *f, FinalTest *test) {
+    const int n = f->loader->examples[SPLIT_TEST];
+    test->seen = 0;
+    if (n <= RUN_MOST_ANSWERS && f->meter->conf->objective != OBJECTIVE_MASKED)
+        test->correct = mem_alloc((size_t)n / 4 + 2, 1);
+}
+
+static void close_answers(FinalTest *test) {
+    for (int i = 0; test->correct && i < (test->seen + 3) / 4; i++)
+        test->correct[i] = "0123456789abcdef"[(int)test->correct[i]];
+}
+
+/* ---- the tests ---- */
+
 static void tell(Final *f, const FinalTest *test) {
     char head[96], loss[64];
     const int examples = f->loader->examples[SPLIT_TEST];
-    meter_test(f->meter, test->which, test->update, &test->score, examples);
-    f->test[f->n++] = *test;
+    meter_test(f->meter, test->which, test->update, &test->score, examples, test->correct);
+    f->test[f->n] = *test;
+    f->test[f->n++].correct = NULL; /* the caller's */
     snprintf(head, sizeof head, "test accuracy of %s (update %lld): %.2f %%", test->which,
              (long long)test->update, 100 * test->score.accuracy);
     log_headed(LOG_BOLD, head, ", %s, %d examples",
@@ -31,7 +58,10 @@ static bool evaluated(Final *f, const State *s, FinalTest *test, Err *err) {
     char what[32];
     snprintf(what, sizeof what, "testing %s", test->which);
     engine_weights(f->engine, state_weights(s));
-    const bool done = evaluate(&test->score, f->engine, f->loader, SPLIT_TEST, what, NULL, err);
+    open_answers(f, test);
+    const Watch watch = {.batch = note_answers, .ctx = test};
+    const bool done = evaluate(&test->score, f->engine, f->loader, SPLIT_TEST, what, &watch, err);
+    close_answers(test);
     if (!verify_wait(f->verify, err)) return false;
     if (done) return true;
     if (err->code != EX_SOFTWARE) return false;
@@ -39,17 +69,30 @@ static bool evaluated(Final *f, const State *s, FinalTest *test, Err *err) {
                    (long long)test->update, err->text);
 }
 
-bool final_make(Final *f, Err *err) {
-    const State *s = f->keep->state;
-    FinalTest last = {.which = "last", .update = s->update}, best = {.which = "best"};
-    best.update = keep_best_so_far(f->keep);
-    if (!evaluated(f, s, &last, err)) return false;
-    tell(f, &last);
-    if (best.update == 0) return true;
-    best.score = last.score;
-    if (best.update != last.update &&
-        (!read_best(f->keep, &best.update, err) || !evaluated(f, &f->keep->best, &best, err)))
-        return false;
-    tell(f, &best);
+static bool test_last(Final *f, FinalTest *last, Err *err) {
+    if (!evaluated(f, f->keep->state, last, err)) return false;
+    tell(f, last);
     return true;
+}
+
+static bool test_best(Final *f, const FinalTest *last, FinalTest *best, Err *err) {
+    best->update = keep_best_so_far(f->keep);
+    if (best->update == 0) return true;
+    if (best->update == last->update) {
+        best->score = last->score;
+        if (last->correct) best->correct = mem_strdup(last->correct);
+    } else if (!read_best(f->keep, &best->update, err) ||
+               !evaluated(f, &f->keep->best, best, err)) {
+        return false;
+    }
+    tell(f, best);
+    return true;
+}
+
+bool final_make(Final *f, Err *err) {
+    FinalTest last = {.which = "last", .update = f->keep->state->update}, best = {.which = "best"};
+    const bool ok = test_last(f, &last, err) && test_best(f, &last, &best, err);
+    mem_free(last.correct);
+    mem_free(best.correct);
+    return ok;
 }

@@ -11,6 +11,8 @@ typedef struct FinalTest {
     const char *which; /* "last" or "best" */
     int64_t update;
     Score score;
+    int seen;      /* examples */
+    char *correct; /* which of them are right (docs/metrics.md); NULL: not told */
 } FinalTest;
 
 typedef struct Final {

@@ -270,10 +270,12 @@ void meter_validation(Meter *m, int64_t update, const Score *score, int count, d
     end(m);
 }
 
-void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count) {
+void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count,
+                const char *correct) {
     begin(m, "test", update);
     metrics_text(&m->file, "which", which);
     scalars(m, strcmp(which, "last") == 0 ? "test_last" : "test_best", score);
     metrics_int(&m->file, "count", count);
+    if (correct) metrics_text(&m->file, "correct", correct);
     end(m);
 }

@@ -61,6 +61,7 @@ void meter_rollback(Meter *m, const State *s, int64_t from);
 /* Lines of kind "change". */
 void meter_changes(Meter *m, int64_t update, const Identity *was, const Identity *now);
 void meter_validation(Meter *m, int64_t update, const Score *score, int count, double seconds);
-void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count);
+void meter_test(Meter *m, const char *which, int64_t update, const Score *score, int count,
+                const char *correct);
 
 #endif

@@ -41,6 +41,23 @@ static void go_back(Run *r, int64_t step) {
     for (int i = 0; i < RUN_TESTS; i++) r->tested[i] = false;
 }
 
+/* A digit for four of the examples, the first one its highest bit. */
+static void take_answers(Run *r, int which, const cJSON *o) {
+    const char *text = json_string(o, "correct");
+    const double count = r->test[which].value[RUN_COUNT];
+    mem_free(r->correct[which]);
+    r->correct[which] = NULL;
+    if (!text || !(count > 0 && count <= RUN_MOST_ANSWERS)) return;
+    const size_t n = ((size_t)count + 3) / 4;
+    if (strlen(text) == n && strspn(text, "0123456789abcdef") == n)
+        r->correct[which] = mem_strdup(text);
+}
+
+bool run_answer(const Run *r, int which, int example) {
+    const char c = r->correct[which][example / 4];
+    return (c <= '9' ? c - '0' : c - 'a' + 10) & 8 >> example % 4;
+}
+
 static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
     static const char *const names[RUN_TESTS] = {"last", "best"};
     const char *which = json_string(o, "which");
@@ -49,6 +66,7 @@ static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
             /* Tests of other weights: that of the best, which comes second, is still to come. */
             if (i == RUN_LAST && r->test[i].step != line->step) r->tested[RUN_BEST] = false;
             r->test[i] = *line;
+            take_answers(r, i, o);
             r->tested[i] = isfinite(line->value[RUN_LOSS]);
             return true;
         }
@@ -241,6 +259,7 @@ bool run_read(Run *r, const char *dir, bool curves, Err *err) {
 }
 
 void run_free(Run *r) {
+    for (int i = 0; i < RUN_TESTS; i++) mem_free(r->correct[i]);
     cJSON_Delete(r->config);
     cJSON_Delete(r->env);
     mem_free(r->train.line);

@@ -424,7 +424,8 @@ static bool open_room(Trainer *t, Err *err) {
     const int64_t validations = t->end / t->every + 1;
     const int keep = t->c->train.keep ? t->c->train.keep + 1 : 0;
     return rundir_take_room(&t->dir, state_file_bytes(&t->c->model.params, t->c->train.ema > 0),
-                            (size_t)lines * LINE, t->c->train.nan == GUARD_ROLLBACK,
+                            (size_t)lines * LINE + (size_t)t->loader.examples[SPLIT_TEST] / 2,
+                            t->c->train.nan == GUARD_ROLLBACK,
                             keep < validations ? keep : (int)validations, err);
 }
 

@@ -107,7 +107,10 @@ check "probabilities, the largest of what is predicted" awk -F, 'NR > 1 {
     for (i = 4; i <= NF; i++) { sum += $i; if ($i > $best) best = i }
     if (sum < 0.99999 || sum > 1.00001 || best - 4 != $3 || $1 != NR - 2) exit 1 }' "$tmp/p.csv"
 
-# The figures again, from the predictions.
+# The figures again, from the predictions; which are right metrics tell too.
+check "answers are those of the test" test "$(awk -F, 'NR > 1 { at = (NR - 2) % 4; digit += ($2 == $3) * 2 ^ (3 - at)
+    if (at == 3) { printf "%x", digit; digit = 0 } } END { if (at < 3) printf "%x", digit }' "$tmp/p.csv")" = \
+    "$(grep '"which": "best"' "$tmp/run/metrics.jsonl" | grep -oE '"correct": "[0-9a-f]+' | cut -d'"' -f4)"
 # shellcheck disable=SC2016
 check "confusions: a row a label, a column what was predicted" diff <(awk -F, 'NR > 1 { n[$2 " " $3]++ }
     END { for (at in n) print at, n[at] }' "$tmp/p.csv" | sort) \

@@ -443,7 +443,24 @@ for side in a b; do
 done
 expect 0 'masked.*,20,,,,not told apart' "nothing is certain of one masked run a side" \
     "$report" "$tmp/pair/masked-a" "$tmp/pair/masked-b" --compare --format csv
-expect 64 'compare is of two RUNs or more, got 1' "one alone" "$report" "$a" --compare
+expect 64 'of two recipes or sets of data, and these runs have 1' "one recipe alone" "$report" "$a" --compare
+expect 0 '^A: clusters 4\. B: clusters 8\.' "a directory of two recipes" "$report" "$b" --compare
+check "whose runs do not tell of examples" grep -q '^Where a run does not tell which examples' "$tmp/out"
+
+# Example by example: B - A is 0 of four, 1/2 of two and 1 of two, of which 8 have a variance of 1.375 / 7, and the
+# seeds on either side one of 0.5 (0.0884)^2.
+for run in "a 1 0.5 f0" "a 2 0.625 f8" "b 1 1 ff" "b 2 0.875 fe"; do
+    read -r side seed accuracy right <<<"$run"
+    make_run "$tmp/same/$side/$seed" 4 "$seed" 20 "$accuracy"
+    sed -i 's/"which": "best"/"count": 8, "correct": "'"$right"'", &/' "$tmp/same/$side/$seed/metrics.jsonl"
+done
+same=("$report" "$tmp/same/a" "$tmp/same/b" --compare)
+expect 0 '^listops,.*,37.5,17.99057[0-9]*,' "the same examples" "${same[@]}" --format csv
+expect 0 '^B - A is of the same test examples, taken one by one' "which is told" "${same[@]}"
+for wrong in fg f f00; do
+    sed -i 's/"correct": "[^"]*"/"correct": "'$wrong'"/' "$tmp/same/b/1/metrics.jsonl"
+    expect 0 '^Where a run does not tell' "$wrong does not tell of 8" "${same[@]}"
+done
 
 # ---- other data ----
 
