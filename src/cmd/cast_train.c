@@ -75,7 +75,7 @@ static void print_keys(FILE *f) {
 static const Program program = {
     "cast_train",
     "trains a model of a config on its task",
-    "usage: cast_train CONFIG [key=value ...] [--out DIR] [--threads N] [--stop-at S] "
+    "usage: cast_train CONFIG|RUN [key=value ...] [--out DIR] [--threads N] [--stop-at S] "
     "[--no-test]\n"
     "                  [--accept-data] [--dry-run [--json]] [--fast]\n"
     "\n"
@@ -83,7 +83,8 @@ static const Program program = {
     "be set by key=value; an object, section={...}, takes the place of the whole section. Data "
     "that can be generated is generated first. A run lives in a directory; where that holds a "
     "checkpoint of the same config, the run goes on from there, with the data that it was "
-    "made with. SIGINT (Ctrl-C), SIGTERM, SIGHUP "
+    "made with; so it does by its directory's name alone, RUN, wherever that was moved. SIGINT "
+    "(Ctrl-C), SIGTERM, SIGHUP "
     "and SIGUSR1 save and stop, with exit status 75; the same command goes on, with the same bits "
     "as if it had not been stopped. Before the first update, while data are made for "
     "example, they end it at once (143 for SIGTERM), and the same command starts again. SIGUSR2 "
@@ -98,7 +99,7 @@ static const Program program = {
     "every 10 seconds at most.\n",
     .more = print_choices,
     .keys = print_keys,
-    .needs = "CONFIG",
+    .needs = "CONFIG or RUN",
 };
 
 /* ---- the command that goes on ---- */
@@ -167,9 +168,23 @@ static void warn_epochs(const Config *c, char *const *overrides, int n) {
                 overrides[i], c->train.steps);
 }
 
+/* Whether the word is a run's directory, or its config.json there: then these are the run, and its
+ * config. */
+static bool names_run(const char *word, char run[FILE_PATH_MAX], char config[FILE_PATH_MAX]) {
+    const char *slash = strrchr(word, '/');
+    const bool is_dir = file_is_dir(word);
+    char env[FILE_PATH_MAX];
+    if (!is_dir && !(slash && !strcmp(slash, "/config.json"))) return false;
+    snprintf(run, FILE_PATH_MAX, "%.*s", is_dir ? (int)strlen(word) : (int)(slash - word), word);
+    for (size_t n = strlen(run); n > 1 && run[n - 1] == '/';) run[--n] = '\0';
+    return task_join(config, run, "config.json") && task_join(env, run, "env.json");
+}
+
 static bool train(Options *o, TrainEnd *end, Err *err) {
-    char dir[FILE_PATH_MAX], *const *overrides = o->line.words + 1;
-    const char *config = o->line.words[0];
+    char dir[FILE_PATH_MAX], run[FILE_PATH_MAX], own[FILE_PATH_MAX];
+    char *const *overrides = o->line.words + 1;
+    const bool of_run = names_run(o->line.words[0], run, own);
+    const char *config = of_run ? own : o->line.words[0];
     const int n = o->line.nwords - 1;
     Config c = {0};
     if (o->out && !*o->out) return err_set(err, EX_USAGE, "--out: a directory without a name");
@@ -179,7 +194,7 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     gemm_open();
     config_run_dir(dir, sizeof dir, config, overrides, n);
     if (o->request.fast) format_add(dir, sizeof dir, "-fast");
-    o->request.dir = o->out ? o->out : dir;
+    o->request.dir = o->out ? o->out : of_run && !o->request.fast ? run : dir;
     bool ok = may_run_in(o->request.dir, o->request.fast, err) &&
               (o->request.fast ? fast_load : config_load)(&c, config, overrides, n, err);
     if (ok) log_headed(LOG_BOLD, "cast_train " CAST_VERSION, "  %s", config);

@@ -122,6 +122,15 @@ expect 78 "key 'base' must be the path" "a base that is none" "$bin/cast_train" 
 expect 0 'in all +674062' "a shipped config, from anywhere" smoke listops --dry-run
 expect 0 'in all +674062' "by its file's name" smoke listops_sa.json --dry-run
 
+# By its directory's name, moved; its config there is as good.
+"${train[@]}" --out "$tmp/moves" --stop-at 7 >"$tmp/log" 2>&1
+mv "$tmp/moves" "$tmp/moved"
+expect 0 'resuming at update 7$' "a run that was moved, by its name" "$bin/cast_train" "$tmp/moved/" --stop-at 9
+expect 0 'resuming at update 9$' "by its config" "$bin/cast_train" "$tmp/moved/config.json" --threads 1
+check "has the bits of one that was not" test "$(hash_of "$tmp/moved")" = "$whole"
+expect 0 'from the start' "its config for another run" "$bin/cast_train" "$tmp/moved" train.steps=3 --out "$tmp/others"
+expect 78 'is a directory' "a directory without a run" "$bin/cast_train" "$tmp"
+
 limited=("${train[@]}" train.eval_limit=5 --out "$tmp/limited")
 expect 0 '^not tested, as --no-test has it' "without a test" "${limited[@]}" --no-test
 check "learns from all" grep -q ' 40 train, 5 val, 5 test examples' "$tmp/out"
