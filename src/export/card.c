@@ -46,12 +46,14 @@ static const char *config_text(const Writer *w, const char *path) {
     return text ? text : "?";
 }
 
-/* "depth 2, heads 4": the plain values of a section, but for `skip`. */
+/* "depth 2, heads 4": the plain values of a section, but for `skip`, and those that are what
+ * another key says (-1). */
 static void section(const Writer *w, const char *what, const char *path, const char *skip) {
     char text[1024] = "";
     const cJSON *o = json_at(w->c->from->run.config, path);
     for (const cJSON *x = o ? o->child : NULL; x; x = x->next) {
-        if (cJSON_IsObject(x) || !strcmp(x->string, skip)) continue;
+        const bool as_another = cJSON_IsNumber(x) && x->valuedouble == -1;
+        if (cJSON_IsObject(x) || as_another || !strcmp(x->string, skip)) continue;
         char *value = json_text(x);
         format_add(text, sizeof text, "%s%s %s", *text ? ", " : "", x->string, value);
         mem_free(value);
@@ -228,7 +230,7 @@ static void print_commands(const Writer *w) {
         fputs("    # trained it\n", w->f);
     }
     print_call(w, "cast_train", ".json");
-    fprintf(w->f, "    # with the config below trains it anew%s\n",
+    fprintf(w->f, "    # the config below, saved so, trains it anew%s\n",
             first_weights(w) ? ", from its first weights, which are to be trained before" : "");
     print_call(w, "cast_eval", ".safetensors");
     fputs("    # data.dir=DIR says where the data are\n", w->f);

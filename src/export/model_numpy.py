@@ -246,7 +246,10 @@ class Model:
 
     def embed(self, ids):
         w, model = self.w, self.model
-        x = w["tok.weight"][np.asarray(ids)[: model["max_length"]]]
+        ids, vocab = np.asarray(ids)[: model["max_length"]], len(w["tok.weight"])
+        if ids.ndim != 1 or not ids.size or ids.min() < 0 or ids.max() >= vocab:
+            raise ValueError(f"a document is one or more token ids from 0 to {vocab - 1}")
+        x = w["tok.weight"][ids]
         if model["pooling"] == "cls":
             x = np.concatenate([w["cls.weight"][None], x])
         if model["positions"] == "learned":

@@ -327,7 +327,10 @@ class Model(nn.Module):
         self.drop = dropout(config, "embed")
 
     def embed(self, ids):
-        ids = torch.as_tensor(ids, device=self.tok.weight.device)[: self.config["max_length"]]
+        ids = torch.as_tensor(ids, device=self.tok.weight.device)
+        if ids.dim() != 1 or not len(ids):
+            raise ValueError("a batch is documents, each of one or more token ids")
+        ids = ids[: self.config["max_length"]]
         x = self.tok(ids)
         if self.cls:
             x = torch.cat([self.cls.weight[None], x])
@@ -383,6 +386,7 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(f"usage: {sys.argv[0]} SPLIT.safetensors")
     trained = load()
+    torch.set_num_threads(1)  # one document at a time has little to share
     with torch.no_grad():
         right = [trained([x]).argmax().item() == label for x, label in read_split(sys.argv[1])]
     print(f"accuracy {100 * sum(right) / len(right):.2f} %, {len(right)} examples")
