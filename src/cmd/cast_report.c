@@ -11,6 +11,7 @@
 #include "report/cores.h"
 #include "report/curve_plot.h"
 #include "report/formats.h"
+#include "report/lines.h"
 #include "report/page.h"
 #include "report/papers.h"
 #include "report/points.h"
@@ -25,6 +26,7 @@ typedef enum What {
     WHAT_LOSS,
     WHAT_ACCURACY,
     WHAT_CLUSTERS,
+    WHAT_LINES,
     WHAT_LENGTH,
     WHAT_GROWTH,
     WHAT_POINTS,
@@ -41,7 +43,7 @@ typedef struct Options {
 
 static const char *const formats[] = {"md", "latex", "csv", "terminal", NULL};
 static const TableFormat format_of[] = {TABLE_MD, TABLE_LATEX, TABLE_CSV, TABLE_TERMINAL};
-static const char *const whats[] = {"loss",   "accuracy", "clusters", "length",
+static const char *const whats[] = {"loss",   "accuracy", "clusters", "lines", "length",
                                     "growth", "points",   "cores",    NULL};
 static const char *const axes[] = {"steps", "time", "tokens", NULL};
 static const char *const bands[] = {"range", "sd", NULL};
@@ -88,7 +90,8 @@ static const Option options[] = {
     {"what", OPTION_WORD, AT(what), "W",
      "of what: loss, accuracy (training as lines, smoothed over 2 % of their length on either "
      "side, "
-     "validation as points), clusters (test accuracy over their number); of BENCH length (speed "
+     "validation as points), clusters (test accuracy over their number), or lines (a table of what "
+     "metrics tell, for other programs: docs/metrics.md); of BENCH length (speed "
      "and "
      "memory), growth (their exponents) or cores (efficiency, of --scaling); of ROWS points (what "
      "attentions come to at what cost) [loss]",
@@ -111,6 +114,7 @@ static const Program program = {
     "       cast_report RUN... --compare [--format F]\n"
     "       cast_report RUN... --plot FILE [--what loss|accuracy|clusters] [--x AXIS]\n"
     "       cast_report RUN... --html FILE\n"
+    "       cast_report RUN... --what lines [--format csv]\n"
     "       cast_report BENCH... --what length [--plot FILE]\n"
     "       cast_report BENCH... --what growth\n"
     "       cast_report BENCH... --what cores [--plot FILE]\n"
@@ -181,7 +185,11 @@ static bool check_plots(const Options *o, Err *err) {
     if (o->what == WHAT_GROWTH && o->plot)
         return err_set(err, EX_USAGE,
                        "--what growth is a table; --what length has a plot" TRY_HELP);
-    if (!o->plot && (o->keep || o->height > 0 || (o->what >= 0 && !rows)))
+    if (o->what == WHAT_LINES && (o->plot || o->html || o->papers || o->each))
+        return err_set(
+            err, EX_USAGE,
+            "--what lines is a table, without --plot, --html, --papers and --each" TRY_HELP);
+    if (!o->plot && (o->keep || o->height > 0 || (o->what >= 0 && o->what < (int)WHAT_LINES)))
         return err_set(err, EX_USAGE, "%s is of --plot FILE" TRY_HELP,
                        o->keep         ? "--keep"
                        : o->height > 0 ? "--height"
@@ -304,6 +312,16 @@ static bool report_runs(const Options *o, Err *err) {
     return ok;
 }
 
+static bool report_lines(const Options *o, Err *err) {
+    RunSet set;
+    Table t;
+    if (!runs_read(&set, o->line.words, o->line.nwords, true, err)) return false;
+    lines_table(&t, &set);
+    const bool ok = give_table(o, &t, err);
+    runs_free(&set);
+    return ok;
+}
+
 /* Which of two groups has the first run; those that are copies of others are in none. */
 static bool begins_with(const RunSet *set, const Group *a, const Group *b) {
     int i = 0;
@@ -396,6 +414,7 @@ static bool report_as_asked(const Options *o, Err *err) {
     if (o->compare) return compare_runs(o, err);
     if (o->what == WHAT_POINTS) return report_points(o, err);
     if (o->what == WHAT_CORES) return report_cores(o, err);
+    if (o->what == WHAT_LINES) return report_lines(o, err);
     return (of_rows(o) ? report_lengths : report_runs)(o, err);
 }
 
