@@ -77,6 +77,8 @@ expect 0 '^5 documents' "of the first examples" "${eval[@]}" "$tmp/run" --approx
 check "the same at two threads" cmp "$tmp/one" "$tmp/two"
 check "for programs" grep -q '"flops_share":' "$tmp/one"
 "${eval[@]}" "$tmp/run" --json model.attention.type=clustered >>"$tmp/one"
+shares=$(grep -o '"flops_share":[^,]*' "$tmp/one" | sort | uniq -c)
+check "of which both tell the cost" grep -q '^ *2 "flops_share":' <<<"$shares"
 expect 0 '^clustered,,[0-9.]+,[0-9.]+' "which cast_report reads, beside accuracies" \
     "$bin/cast_report" "$tmp/one" --what points --format csv
 window='{"type":"local","window":3}'
@@ -139,10 +141,10 @@ expect 64 "'-' is not standard output here" "predictions to no file" "${eval[@]}
 expect 0 '^5 of them are longer than the 60 tokens that the model reads, and cut$' "examples that are cut" \
     "${eval[@]}" "$tmp/run" data.dir="$tmp/longer"
 for i in 0 3 5; do
-    said=$(awk -F, -v i=$i '$1 == i { printf "%d, predicted %d", $2, $3 }' "$tmp/p.csv")
+    said=$(awk -F, -v i=$i '$1 == i { printf "%d, predicted %d (%.0f %%)", $2, $3, 100 * $(4 + $3) }' "$tmp/p.csv")
     "$bin/cast_viz" "$tmp/held" --split val --index $i --out "$tmp/pictures" 2>&1 |
-        sed -nE 's/^example [0-9]+ of val: label ([0-9]).*predicted ([0-9]).*/\1, predicted \2/p' >"$tmp/out"
-    check "and cast_viz says the same of example $i" grep -qx "$said" "$tmp/out"
+        sed -nE 's/^example .* label ([0-9]).*predicted ([0-9]).* (\([0-9]+ %\))$/\1, predicted \2 \3/p' >"$tmp/out"
+    check "and cast_viz says the same of example $i" grep -qxF "${said:-nothing}" "$tmp/out"
 done
 
 mkdir "$tmp/equal"

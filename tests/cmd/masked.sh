@@ -28,6 +28,21 @@ expect 64 'it knows no classes' "no predictions" "$bin/cast_eval" "$tmp/run" --p
 check "nothing is written" test ! -e "$tmp/x.csv"
 expect 0 'viz-2.html' "cast_viz" "$bin/cast_viz" "$tmp/run" --index 2 --out "$tmp/viz"
 check "says how many were guessed" grep -q 'of [0-9]* masked tokens guessed' "$tmp/viz/viz-2.html"
+
+# Of each example its tokens, and how many of the masked ones were guessed; the figures again, from these.
+for ((i = 0; i < 11; i++)); do
+    "$bin/cast_viz" "$tmp/run" --index $i --out "$tmp/viz" 2>&1 |
+        sed -nE 's/^example.* ([0-9]+) of ([0-9]+) masked .*/\1 \2/p'
+    sed -nE 's/^<p>([0-9]+) tokens;.*/\1/p' "$tmp/viz/viz-$i.html"
+done | paste -d ' ' - - >"$tmp/guessed"
+"$bin/cast_eval" "$tmp/run" --json | tr '{' '\n' |
+    sed -nE 's/^"from":([0-9]+),"to":([0-9]+),.*"accuracy":([^}]+).*/\1 \2 \3/p' >"$tmp/bins"
+"$bin/cast_eval" "$tmp/run" | awk '/^by length/ { table = 1 } table && / to / { print $1, $3, $5 / 100 }' >>"$tmp/bins"
+check "by length, twice" test "$(wc -l <"$tmp/bins")" = 10
+# shellcheck disable=SC2016
+check "it is a share of the masked tokens" awk 'NR == FNR { right[NR] = $1; of[NR] = $2; tokens[NR] = $3; n = NR; next }
+    { a = b = 0; for (i = 1; i <= n; i++) if (tokens[i] >= $1 && tokens[i] <= $2) { a += right[i]; b += of[i] }
+      off = $3 - a / b; if (off * off > 0.00051 ^ 2) exit 1 }' "$tmp/guessed" "$tmp/bins"
 expect 0 'listops, masked +\|.*\| +[0-9.]+ \|' "cast_report: apart" "$bin/cast_report" "$tmp/run"
 check "in bits" grep -q 'bits a token' "$tmp/out"
 expect 0 'mean of 5' "no result of the task" "$bin/cast_report" "$tmp/run" --papers

@@ -171,6 +171,16 @@ expect 0 '^  full +64 +100.00 % +0.00 % +-$' "beside exact attention, a row a me
     "$bin/cast_bench" "$tmp/tiny.json" --mechanisms local,full --approximation --threads 1
 check "with the weight that is kept" grep -qE '^  local +64 +[0-9.]+ % +0.00 % +100.00 %$' "$tmp/out"
 expect 0 '"error":.*"config":' "as JSON" "$bin/cast_bench" "$tmp/tiny.json" --approximation --json --threads 1
+# Where a token sees itself alone: a key is like any other of N. Exact output has the variance e / N of as many values,
+# whose weights are exp of N(0,1), and 1 / d of keys and values that are of the same token.
+for seed in 1 2; do
+    "$bin/cast_bench" "$tmp/tiny.json" --approximation --threads 1 train.seed=$seed model.d=64 model.max_length=256 \
+        model.attention='{"type": "local", "window": 1}' >"$tmp/out" 2>&1
+    # shellcheck disable=SC2016
+    check "of N(0,1), each drawn by itself, seed $seed" awk '$1 == "all" {
+        error = $2 / 100 * sqrt(exp(1) / 256 + 1 / 64); kept = $4 / 100 * 256
+        good = error > 0.9 && error < 1.1 && kept > 0.5 && kept < 2 } END { exit !good }' "$tmp/out"
+done
 expect 64 'no --seconds' "for no time" "$bin/cast_bench" "$tmp/tiny.json" --approximation --seconds 1
 make_data "$tmp/data/listops" listops 9 5 5 30
 expect 0 ' samples/s' "on the task's own examples" \

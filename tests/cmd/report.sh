@@ -243,6 +243,8 @@ check "a plot of two panels" with "$tmp/points" --what points --plot "$tmp/point
 check "over cost" grep -qE '^NaN 25 50 75 NaN NaN NaN$' <(sed 's/^ //' "$tmp/points.svg.gnuplot")
 echo '{"mechanism": "full", "seconds": 0.5, "accuracy": 0.5, "count": 2500, "seeds": 3}' >"$tmp/points"
 expect 0 '^full,,500,50,1,3,0' "accuracy with its standard error" "$report" "$tmp/points" --what points --format csv
+sed 's/{/&"config": {"train": {"objective": "masked"}}, /' "$tmp/points" >"$tmp/masked"
+expect 0 '^full,,500,50,3,0' "of masked tokens without" "$report" "$tmp/masked" --what points --format csv
 echo '{"mechanism": "lsh", "seconds": 0.25, "accuracy": 0.25, "count": 2500, "seeds": 3}' >>"$tmp/points"
 expect 0 '^lsh,,250,25,0.866[0-9]*,3,-25' "beside full attention's" "$report" "$tmp/points" --what points --format csv
 echo '{"mechanism": "full", "accuracy": 0.5}' >"$tmp/points"

@@ -46,7 +46,7 @@ static void make_sweep(void) {
              DONE(0.25, 0.25, 0.125));
     make_run("sweep/deep/a3", CONFIG("listops", CAST(4), "\"seed\": 3"),
              TRAIN(4, 2, 1) VAL(2, 0.75, 1) VAL(4, 0.5, 1));
-    make_run("sweep/b", CONFIG("listops", CAST(16), "\"seed\": 1"), DONE(0.625, 0.375, 0.5));
+    make_run("sweep/b", CONFIG("listops", CAST(16), "\"seed\": 1"), DONE(0.625, 0.375, 0.125));
     make_run("sweep/c", CONFIG("listops", FULL, "\"seed\": 1"), NULL);
     make_run("sweep/d", CONFIG("image", CAST(8), "\"seed\": 1"), DONE(0.5, 0.5, 0.5));
 }
@@ -310,7 +310,7 @@ static void test_means_need_all_cells(void **state) {
     assert_true(isnan(papers_mean_of_five(none)));
 }
 
-/* Of 4 and 16 clusters the latter did better in validation. */
+/* Of 4 and 16 clusters the latter did better in validation, and worse in the test. */
 static void test_ours_beside(void **state) {
     (void)state;
     Groups g;
@@ -321,7 +321,7 @@ static void test_ours_beside(void **state) {
     papers_table(&t, &g);
     const int cast = t.rows - 3, last = t.rows - 2, full = t.rows - 1;
     assert_string_equal(cell(&t, cast, "model")->text, "ours: cast topk");
-    assert_true(cell(&t, cast, "listops")->mean == 50 && cell(&t, cast, "image")->mean == 50);
+    assert_true(cell(&t, cast, "listops")->mean == 12.5 && cell(&t, cast, "image")->mean == 50);
     assert_true(isnan(cell(&t, cast, "text")->mean) && !cell(&t, cast, "text")->text);
     assert_true(isnan(cell(&t, cast, "mean_of_5")->mean));
     assert_string_equal(cell(&t, cast, "source")->text, "finished: ListOps 1 of 1, Image 1 of 1");
