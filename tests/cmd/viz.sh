@@ -33,6 +33,13 @@ check "a section a layer" test "$(grep -c '<h2>Layer' "$out/viz-2.html")" = 2
 tokens=$(grep -o '<i ' "$out/viz-2.html" | wc -l)
 check "what holds tokens is closed" test "$tokens" -gt 0 -a "$tokens" = "$(grep -o '</i>' "$out/viz-2.html" | wc -l)"
 expect 0 $'\033\[(4;)?48;5;214;38;5;16m' "colours if asked for" "${viz[@]}" "$tmp/words" --index 2 --out "$out" --color always
+several=$(sed -nE 's/^<p>.* no cluster, ([0-9]+) in several\.<.*/\1/p' "$out/viz-2.html" | paste -sd+)
+check "a line below each token that is in several" test "$(grep -o $'\033\[4;' "$tmp/out" | wc -l)" = $((several))
+grep -oE 'title="token [0-9]+: clusters [^"]*' "$out/viz-2.html" |
+    sed 's/^[^(]*(//; s/)[^(]*(/ /g; s/)$//' >"$tmp/falling"
+# shellcheck disable=SC2016
+check "which is told to each, the highest first" awk '{ for (i = 2; i <= NF; i++) { if ($i > $(i - 1)) bad = 1
+    fell += $i < $(i - 1) } } END { exit bad || !fell }' "$tmp/falling"
 expect 0 '^layer 1: 4 clusters' "one layer alone" "${viz[@]}" "$tmp/words" --index 2 --out "$tmp/alone" --layer 1
 "${viz[@]}" "$tmp/words" --index 2 --split val --out "$tmp/alone" --layer 1 >"$tmp/log" 2>&1
 check "of another split with its name" test -s "$tmp/alone/viz-val-2.html" -a -s "$tmp/alone/viz-val-2-layer1-affinity.png"
@@ -81,6 +88,35 @@ rm -r "$out"
 expect 0 '' "documents of one's own" "${viz[@]}" "$tmp/own" --index 1 --out "$out"
 check "of one token are no picture" test -e "$out/viz-1.html"
 
+# Three documents of bytes: two of 4 x 4, and one of LAST tokens.
+squares() { # squares FILE LAST
+    local i tokens='' n=$((32 + $2)) bytes=''
+    RANDOM=7
+    for ((i = 0; i < n; i++)); do printf -v tokens '%s\\x%02x' "$tokens" $((RANDOM % 256)); done
+    put 8 0 && put 8 16 && put 8 32 && put 8 $n && put 4 0 && put 4 1 && put 4 2
+    bytes+=$tokens
+    put_file "$1" "{\"offsets\":{\"dtype\":\"I64\",\"shape\":[4],\"data_offsets\":[0,32]},
+        \"labels\":{\"dtype\":\"I32\",\"shape\":[3],\"data_offsets\":[32,44]},
+        \"tokens\":{\"dtype\":\"U8\",\"shape\":[$n],\"data_offsets\":[44,$((44 + n))]},
+        \"__metadata__\":{\"task\":\"custom\",\"vocab\":\"256\",\"classes\":\"3\"}}"
+}
+mkdir "$tmp/squares-data"
+for split in train val test; do squares "$tmp/squares-data/$split.safetensors" 16; done
+cp -r "$tmp/squares-data" "$tmp/ragged"
+squares "$tmp/ragged/test.safetensors" 15
+make_run squares custom '"clusters": 4' '"pooling": "cls",'
+rm -r "$out"
+expect 0 'layer0-clusters.png' "pictures of one's own" "${viz[@]}" "$tmp/squares" --index 0 --layer 0 --out "$out"
+expect 0 'viz-0.html' "which are texts beside another length" \
+    "${viz[@]}" "$tmp/squares" --index 0 --layer 0 --out "$out/text" data.dir="$tmp/ragged"
+if command -v python3 >/dev/null; then
+    check "show the picture, and affinities as the text does" \
+        python3 tests/viz/panels.py "$tmp/ragged/test.safetensors" \
+        "$out/viz-0-layer0-clusters.png" "$out/viz-0-layer0-affinity.png" "$out/text/viz-0-layer0-affinity.png"
+else
+    echo "ok - panels of pictures # SKIP no python3"
+fi
+
 # ---- groups of each head ----
 
 type=model.attention.type
@@ -112,7 +148,35 @@ check "the same at two threads" cmp "$tmp/json" "$tmp/two"
 check "whose surrogate tokens moved" test "$(field moved_degrees | tr ' ' '\n' | awk '$1 > 0 && $1 < 90' | wc -l)" = 2
 check "of the first two, clusters of all tokens" test "$(field documents), $(field several), $(field size)" = "2 2, 1 1, 1024 1024"
 check "which are spread like all" test "$(field compactness)" = "1 1"
+"${viz[@]}" "$tmp/paths" --index 0 --layer 0 --out "$out" >"$tmp/print" 2>&1
+"${viz[@]}" "$tmp/paths" --stats --json --limit 1 >"$tmp/json" 2>&1
+# Of the letters on the terminal, the plane's mean square distances.
+# shellcheck disable=SC2016
+far='function put(c, x, y) { n[c]++; X[c] += x; Y[c] += y; S[c] += x * x + y * y }
+    function spread(c) { return (S[c] - (X[c] * X[c] + Y[c] * Y[c]) / n[c]) / (n[c] - 1) }
+    { for (x = 1; x <= 32; x++) { put("all", x, NR); put(substr($0, x, 1), x, NR) } }
+    END { for (c = 0; c < 5; c++) sum += spread(c) / spread("all"); printf "%.6f", sqrt(sum / 5) }'
+equal "those of a picture as far apart as they are printed" "$(grep -xE '[0-4]{32}' "$tmp/print" | awk "$far")" \
+    "$(printf %.6f "$(field compactness | cut -d ' ' -f 1)")"
+"${viz[@]}" "$tmp/words" --stats --json train.seed=2 >"$tmp/json" 2>&1
+check "surrogates of two seeds are apart, in degrees" \
+    test "$(field moved_degrees | tr ' ' '\n' | awk '$1 > 30 && $1 < 150' | wc -l)" = 2
+"${viz[@]}" "$tmp/words" --stats --json model.attention.clusters=2 >"$tmp/json" 2>&1
+equal "of two clusters the largest cosine is the mean" "$(field cosine)" "$(field cosine_largest)"
 expect 0 'compactness .*in the plane' "a table for people" "${viz[@]}" "$tmp/paths" --stats
+"${viz[@]}" "$tmp/words" --stats --kept --json >"$tmp/json" 2>&1
+"${viz[@]}" "$tmp/words" --stats --kept >"$tmp/table" 2>&1
+# shellcheck disable=SC2016
+row='{ v[$1] = $2 } $1 == "kept" { printf "%d %.1f %.0f %.0f %.1f%% %.1f%% %.1f%% %.2f %.2f %.2f %.2f %.2f %.2f\n", n++,
+    v["size"], v["least"], v["most"], 100 * v["empty"], 100 * v["none"], 100 * v["several"], v["entropy_bits"],
+    v["cosine"], v["cosine_largest"], v["moved_degrees"], v["compactness"], 100 * v["kept"] }'
+equal "whose rows are those for programs" "$(sed -nE 's/ +/ /g; s/^ ([01] .*)/\1/p' "$tmp/table")" \
+    "$(sed -nE 's/^ +"([a-z_]+)": ([^,]+),?$/\1 \2/p' "$tmp/json" | awk "$row")"
+"$bin/cast_eval" "$tmp/words" --approximation --json >"$tmp/heads" 2>&1
+# shellcheck disable=SC2016
+equal "what is kept is the mean over the layer's heads" "$(field kept | xargs -n 1 printf '%.9f\n')" \
+    "$(grep -oE '"layer":[^}]*' "$tmp/heads" | awk -F '[:,]' '{ kept[$2] += $8 / 2 }
+        END { printf "%.9f\n%.9f", kept[0], kept[1] }')"
 expect 0 '^ +1 .* -$' "what has no value" "${viz[@]}" "$tmp/paths" --stats --limit 1 model.attention.cluster_size=1
 check "is a dash" test "$(grep -c nan "$tmp/out")" = 0
 check "without what takes long" test "$(grep -c kept "$tmp/out")" = 0
