@@ -65,6 +65,14 @@ check "model" has "$card" '^\| model \| depth 2, heads 2, d 16,.* norm batch,'
 check "attention" has "$card" "^\\| attention's keys \\| clusters 4,"
 check "which weights" has "$card" "^\\| weights \\| best, of update $best \\|\$"
 check "how long" has "$card" '^\| training \| 20 updates, 2 epochs, [0-9.]+ s \|$'
+cp -r "$tmp/run" "$tmp/slow"
+sed -i 's/"seconds": [0-9.e-]*/"seconds": 8000/' "$tmp/slow/metrics.jsonl"
+"${export[@]}" "$tmp/slow" --out "$tmp/slow-m" >"$tmp/out" 2>&1
+of_report() { "$bin/cast_report" "$1" --format csv --columns "$2" 2>/dev/null | tail -n 1 | tr -d '\r'; }
+took=$(of_report "$tmp/slow" hours | awk '{ printf "%dh %02dm", $1, 60 * ($1 - int($1)) }')
+check "as cast_report has it" has "$tmp/slow-m.md" "^\\| training \\| .*, ${took:-none} \\|\$"
+check "as many parameters too" has "$card" \
+    "^\\| parameters \\| $(of_report "$tmp/run" parameters) values, and [0-9]+ running statistics, "
 check "by what" has "$card" '^\| build \| (gcc|clang) '
 if [ -e .git ] && git describe --always >"$tmp/out" 2>&1; then
     check "and commit" has "$card" '^\| commit \| [0-9a-f]{12}(-dirty)? \|$'
@@ -106,6 +114,16 @@ result $? "a sweep" "$tmp/out"
 result $? "exports a run of it, from within" "$tmp/out"
 said=$("$bin/cast_report" "$tmp/sweep" 2>/dev/null | grep -F '| 0.001 ' | grep -oE '[0-9.]+ ± [0-9.]+' | sed -n 2p)
 check "whose card has all seeds, as cast_report does" has "$tmp/s.md" "^\\| over seeds \\| $said % in test \\(mean.*\\), 3 of 3 runs finished \\|\$"
+# One run is not tested, and one tested better with its last weights.
+cp -r "$tmp/sweep" "$tmp/part"
+sed -i '/"test"/d' "$tmp/part/lr=0.001,seed=3/metrics.jsonl"
+sed -i 's/\("which": "last", "accuracy": \)[0-9.]*/\10.9/' "$tmp/part/lr=0.001,seed=1/metrics.jsonl"
+expect 0 'last.safetensors' "exports the last of a run beside these" \
+    "${export[@]}" "$tmp/part/lr=0.001,seed=2" --last --out "$tmp/p"
+row=$("$bin/cast_report" "$tmp/part" 2>/dev/null | grep -F '| 0.001 ')
+said=$(grep -oE '[0-9.]+ ± [0-9.]+' <<<"$row" | sed -n 3p)
+check "whose card has what cast_report has of last weights" has "$tmp/p.md" \
+    "^\\| over seeds \\| $said % in test \(mean.*\), $(grep -oE '[0-9] of [0-9]' <<<"$row") runs finished \\|\$"
 make_data "$tmp/reviews" text 40 9 23 60
 train task=text data.dir="$tmp/reviews" data.holdout=0 train.objective=masked --out "$tmp/masked" >"$tmp/log" 2>&1
 result $? "masked training" "$tmp/log"
