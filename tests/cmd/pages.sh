@@ -1,5 +1,5 @@
 #!/bin/bash
-# cast_report: what its pages say of single runs, and what the axes of its curves say of their data.
+# cast_report: what its pages and lines say of single runs, and what the axes of its curves say of their data.
 set -u
 . tests/training.sh
 report=$bin/cast_report
@@ -22,6 +22,24 @@ END
     printf '{"kind": "test", "step": %d, "epoch": 1, "which": "%s", "accuracy": %s, "loss": 2.1}\n' \
         "$3" last "$5" "$(($3 / 2))" best "$6" >>"$tmp/$1/metrics.jsonl"
 }
+
+# ---- lines, for other programs ----
+
+make_run lines 1 20 4 0.40 0.50
+expect 64 'what lines is a table' "lines are no plot" "$report" "$tmp/lines" --what lines --plot "$tmp/x.svg"
+"$report" "$tmp/lines" --what lines --format csv >"$tmp/csv" 2>"$tmp/out"
+result $? "lines of metrics" "$tmp/out"
+lines_of() { # lines_of KIND: steps and accuracies, of the run's file
+    sed -nE 's/^\{"kind": "'"$1"'", "step": ([0-9]+),.*"accuracy": ([0-9.]+).*/\1 \2/p' "$tmp/lines/metrics.jsonl"
+}
+for kind in train val; do
+    check "those of $kind" diff <(awk -F, -v k=$kind '$2 == k { print $3, $8 / 100 }' "$tmp/csv") <(lines_of $kind)
+done
+check "and tests" test "$(grep -cE ',test of (last,20|best,10),' "$tmp/csv")" = 2
+sed -n '/"val"/p' "$tmp/lines/metrics.jsonl" >"$tmp/again"
+cat "$tmp/again" >>"$tmp/lines/metrics.jsonl"
+expect 0 '' "what was done again" "$report" "$tmp/lines" --what lines --format csv
+check "stands there once" diff "$tmp/csv" "$tmp/out"
 
 # ---- pages ----
 

@@ -126,24 +126,6 @@ expect 64 'ends in .svg, .png or .pdf' "a picture that is none" "$report" "$tmp/
 expect 64 '[-]-what is of --plot' "an option of another's" "$report" "$tmp/sweep" --what loss
 [ ! -e /dev/full ] || expect 74 'standard output' "a full disk" bash -c "'$report' '$tmp/sweep' >/dev/full"
 
-# ---- lines, for other programs ----
-
-make_run "$tmp/lines" 4 1 20 0.3
-expect 64 'what lines is a table' "lines are no plot" "$report" "$tmp/lines" --what lines --plot "$tmp/x.svg"
-"$report" "$tmp/lines" --what lines --format csv >"$tmp/csv" 2>"$tmp/out"
-result $? "lines of metrics" "$tmp/out"
-lines_of() { # lines_of KIND: steps and accuracies, of the run's file
-    sed -nE 's/^\{"kind": "'"$1"'", "step": ([0-9]+),.*"accuracy": ([0-9.]+).*/\1 \2/p' "$tmp/lines/metrics.jsonl"
-}
-for kind in train val; do
-    check "those of $kind" diff <(awk -F, -v k=$kind '$2 == k { print $3, $8 / 100 }' "$tmp/csv") <(lines_of $kind)
-done
-check "and tests" test "$(grep -c ',test of \(last\|best\),20,' "$tmp/csv")" = 2
-sed -n '/"val"/p' "$tmp/lines/metrics.jsonl" >"$tmp/again"
-cat "$tmp/again" >>"$tmp/lines/metrics.jsonl"
-expect 0 '' "what was done again" "$report" "$tmp/lines" --what lines --format csv
-check "stands there once" diff "$tmp/csv" "$tmp/out"
-
 # ---- plots, by a program that only says what it was given ----
 
 mkdir -p "$tmp/bin" "$tmp/none"
