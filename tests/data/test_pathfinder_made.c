@@ -115,10 +115,27 @@ static void test_pathx(void **state) {
     dataset_close(&d);
 }
 
+static void test_difficulties(void **state) {
+    static const char *const grades[][2] = {
+        {"easy", ", 6 paddles,"}, {"intermediate", ", 9 paddles,"}, {"hard", ", 14 paddles,"}};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        TaskRequest r = {.out = scratch(grades[i][0]), .seed = 1, .train = 1, .val = 1, .test = 1};
+        Err err = {0};
+        Dataset d;
+        r.settings[r.nsettings++] = (TaskSetting){"difficulty", grades[i][0]};
+        if (!generate("pathfinder", &r, &err)) fail_msg("%s", err.text);
+        import_open(&d, r.out, SPLIT_TRAIN);
+        assert_non_null(strstr(st_meta(&d.file, "source"), grades[i][1]));
+        dataset_close(&d);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_export),
         cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_difficulties),
         cmocka_unit_test(test_pathx),
     };
     lanes_open(1);
