@@ -109,14 +109,15 @@ expect 73 'nowhere' "an output that cannot be made" "${step[@]}" --weights "$w" 
 # ---- cast_data ----
 
 data=("$bin/cast_data")
-expect 0 '' "generates ListOps" "${data[@]}" generate listops --out "$tmp/listops" --train 30 --val 5 --test 5
+expect 0 'listops: 30 train, 5 val, 6 test examples$' "generates ListOps" \
+    "${data[@]}" generate listops --out "$tmp/listops" --train 30 --val 5 --test 6
 expect 0 'vocabulary' "shows what is there" "${data[@]}" show "$tmp/listops"
 expect 0 '= [0-9]' "shows one example" "${data[@]}" show "$tmp/listops" --index 3
 expect 0 '' "verifies" "${data[@]}" verify "$tmp/listops"
-"${data[@]}" generate listops --out "$tmp/again" --train 30 --val 5 --test 5 >/dev/null 2>&1
+"${data[@]}" generate listops --out "$tmp/again" --train 30 --val 5 --test 6 >/dev/null 2>&1
 check "the same from the same seed" cmp "$tmp/listops/train.safetensors" "$tmp/again/train.safetensors"
 expect 0 '' "writes LRA's files" \
-    "${data[@]}" generate listops --out "$tmp/again" --train 30 --val 5 --test 5 --tsv "$tmp/tsv"
+    "${data[@]}" generate listops --out "$tmp/again" --train 30 --val 5 --test 6 --tsv "$tmp/tsv"
 check "with their header" test "$(head -n 1 "$tmp/tsv/basic_val.tsv")" = $'Source\tTarget\r'
 expect 0 'the official files have 96000, 2000 and 2000' "reads them" "${data[@]}" import listops "$tmp/tsv" --out "$tmp/read"
 hash_shown() { "${data[@]}" show "$1/train.safetensors" | grep 'hash '; }
@@ -139,6 +140,19 @@ expect 0 '1 examples, 2 documents, 10 tokens' "shows pairs" "${data[@]}" show "$
 expect 0 'val.safetensors: 1 examples, 10 tokens: OK' "verifies pairs" "${data[@]}" verify "$tmp/pairs"
 printf '2\tA\tB\talpha\tbeta\n' >"$tmp/aan/new_aan_pairs.eval.tsv"
 expect 65 'eval.tsv: line 1: expected the label 0, 1' "a wrong table" "${data[@]}" import retrieval "$tmp/aan" --out "$tmp/x"
+# Texts of 1 to 20 letters, each in a pair with the next longer one.
+for ((i = 1; i < 20; i++)); do
+    printf '%d\t%d\t%d\t%s\t%s\n' $((i % 2)) $i $((i + 1)) "$(repeat $i x)" "$(repeat $((i + 1)) x)"
+done | tee "$tmp/aan"/new_aan_pairs.{train,eval,test}.tsv >/dev/null
+expect 0 '^  size +19 examples, 20 documents, 210 tokens,' "shows what pairs share, once" \
+    bash -c "'$bin/cast_data' import retrieval '$tmp/aan' --out '$tmp/shared' && '$bin/cast_data' show '$tmp/shared'"
+check "their lengths" \
+    grep -qxF 'lengths: mean 10.5, 0 %: 1, 5 %: 1, 25 %: 5, 50 %: 10, 75 %: 15, 95 %: 19, 100 %: 20' "$tmp/out"
+for ((i = 1; i < 20; i += 2)); do
+    check "$i and $((i + 1)) together" grep -qE "^  $i - $((i + 1)) +10.00 % +2  #{40}\$" "$tmp/out"
+done
+check "labels of examples" \
+    grep -qxF 'labels: 2 classes; always the most frequent one would be right in 52.63 %' "$tmp/out"
 make_data "$tmp/own" custom 9 3 3 20
 expect 0 'train.safetensors: 9 examples' "verifies data of one's own" "${data[@]}" verify "$tmp/own"
 cp -r "$tmp/own" "$tmp/unlike"
@@ -165,6 +179,8 @@ expect 65 'val.safetensors' "a byte changed" "${data[@]}" verify "$tmp/listops"
 
 expect 0 '"samples_per_s":.*"tokens_per_s":.*"gflops":.*"peak_gflops":.*"peak_rss_mb":' "JSON with the promised keys" \
     "$bin/cast_bench" "$tmp/tiny.json" --json --seconds 0.01 --threads 1
+expect 0 '"threads":1,' "on as many threads as Slurm gives" \
+    env SLURM_CPUS_PER_TASK=1 "$bin/cast_bench" "$tmp/tiny.json" --json --seconds 0.01
 expect 0 'full +64' "a row a mechanism" \
     "$bin/cast_bench" "$tmp/tiny.json" --mechanisms cast,full --seconds 0.01 --threads 1
 expect 0 '^  full +64 +100.00 % +0.00 % +-$' "beside exact attention, a row a mechanism" \
