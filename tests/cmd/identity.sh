@@ -78,6 +78,10 @@ for kind in plain made; do
     check "$kind: nothing changes" test "$(changes "$run-2")" = 0
     expect 0 "^warning: $data/test.safetensors: has hash .*$run-2/best.safetensors was made with" \
         "$kind: cast_eval tells of other data" "$bin/cast_eval" "$run-2" data.dir="$data"
+    for split in train val; do
+        expect 0 "^warning: $data/$split.safetensors: has hash " "$kind: of the split that it looks at, $split" \
+            "$bin/cast_eval" "$run-2" data.dir="$data" --split $split
+    done
     expect 0 "^warning: $data/test.safetensors: has hash " "$kind: and so does cast_viz" \
         "$bin/cast_viz" "$run-2" data.dir="$data" --index 1 --out "$tmp/pictures"
     expect 0 '^test accuracy' "$kind: of those that it had" "$bin/cast_eval" "$run-2"

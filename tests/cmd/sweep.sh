@@ -202,6 +202,9 @@ check "which it makes" test -s "$tmp/inside/job.sh"
 expect 0 'slurm    [0-9]* CPUs a task, as many as there are cores here: --threads N' "another, of runs of which some cannot be" \
     "$bin/cast_sweep" "$tmp/tiny.json" model.heads=2,3,4,8 --out "$tmp/some" --slurm "$tmp/some.sh"
 check "leaves these out" grep -qx '#SBATCH --array=1,3-4' "$tmp/some.sh"
+expect 0 'sbatch' "a job of so many threads" "${sweep[@]}" --threads 7 --out "$tmp/seven" --slurm "$tmp/seven.sh"
+check "asks for as many CPUs" grep -qx '#SBATCH --cpus-per-task=7' "$tmp/seven.sh"
+check "and runs as many" grep -q ' --threads 7 ' "$tmp/seven.sh"
 
 # srun that stops its step as Slurm does before the time is up, and scontrol that tells what it is asked.
 mkdir "$tmp/slurm"
