@@ -16,6 +16,9 @@ line=$(grep '^test accuracy of best' "$tmp/out")
 sed -n 's/.*"loss": \([^,]*\), "bits": \([^,]*\),.*/\1 \2/p' "$tmp/run/metrics.jsonl" >"$tmp/bits"
 # shellcheck disable=SC2016
 check "bits are loss / ln 2" awk '{ e = $2 - $1 / log(2); if (e * e > 1e-12) bad = 1 } END { exit bad || NR < 5 }' "$tmp/bits"
+told=$(sed -nE 's/^10\/20 ep .* bits ([0-9.]+) acc .*/\1/p' "$tmp/out")
+bits=$(sed -nE 's/.*"train", "step": 10, .*"bits": ([^,]+),.*/\1/p' "$tmp/run/metrics.jsonl")
+check "so are those of progress" awk -v a="$told" -v b="$bits" 'BEGIN { exit !(b > 0 && (a - b) ^ 2 < 1e-6) }'
 expect 0 'as cast_train measured it' "cast_eval: the same again" "$bin/cast_eval" "$tmp/run"
 check "to the digit" grep -qxF "$line" "$tmp/out"
 check "without classes" bash -c "! grep -q 'confusion\|always' '$tmp/out'"

@@ -253,6 +253,38 @@ for key in loss accuracy grad_norm; do
         END { exit n != 4 }' <(of_updates "$tmp/fives" $key) <(of_updates "$tmp/each" $key)
 done
 
+epoch=$(sed -nE 's/^ *"updates_an_epoch": ([0-9]+),$/\1/p' "$tmp/outline.json")
+# shellcheck disable=SC2016
+check "an epoch is so many updates" awk -v epoch="$epoch" \
+    '($2 * epoch - $1) ^ 2 > 1e-12 { bad = 1 } END { exit bad || NR != 20 }' <(of_updates "$tmp/each" epoch)
+
+# Speeds, beside the time that went by and the work that a dry run tells. Each line is of an epoch, so that the mean
+# example is all it had.
+make_data "$tmp/pairs" retrieval 24 7 5 40
+sed "s/listops/retrieval/; s#$tmp/data#$tmp/pairs#" "$tmp/tiny.json" >"$tmp/pairs.json"
+paced=("$bin/cast_train" "$tmp/pairs.json" train.accumulate=2 train.log_every=3 train.steps=12 --threads 1 --no-test)
+"${paced[@]}" --out "$tmp/dry" --dry-run --json >"$tmp/outline.json" 2>"$tmp/said"
+"${paced[@]}" --out "$tmp/paced" >"$tmp/log" 2>&1
+for key in seconds samples_per_s tokens_per_s gflops peak_share; do
+    of_updates "$tmp/paced" $key | cut -d ' ' -f 2 >"$tmp/$key"
+done
+paste "$tmp"/{seconds,samples_per_s,tokens_per_s,gflops,peak_share} >"$tmp/columns"
+outlined() { sed -nE "s/^ *\"$1\": ([0-9.e+-]+),?\$/\1/p" "$tmp/outline.json"; }
+same() { # same NAME A B: expressions, equal in every line
+    check "$1" awk -v forward="$(outlined gflop_forward)" -v all="$(outlined gflop_update)" \
+        -v mean="$(outlined tokens_mean)" \
+        "{ elapsed = \$1 - before; before = \$1; samples = \$2; tokens = \$3; gflops = \$4 }
+        !($3 > 0) || ($2 - ($3)) ^ 2 > 1e-8 * ($3) ^ 2 { bad = 1 } END { exit bad || NR != 4 }" "$tmp/columns"
+}
+same "samples are of the time since the line before" 'samples * elapsed' '3 * 4 * 2'
+same "tokens are those of examples" tokens 'samples * mean'
+same "FLOPs are forward and backward" gflops 'samples * 3 * forward'
+same "an update is of all its batches" all '3 * 4 * 2 * forward'
+# shellcheck disable=SC2016
+check "a share is of about the peak that a dry run measures" awk -v peak="$(outlined peak_gflops)" '
+    $5 > 0 && ($4 > 9 * $5 * peak || $4 < $5 * peak / 9) { bad = 1 }
+    END { exit bad || NR != 4 }' "$tmp/columns"
+
 "${long[@]}" --out "$tmp/reference" >"$tmp/log" 2>&1
 result $? "a longer run" "$tmp/log"
 reference=$(hash_of "$tmp/reference")
