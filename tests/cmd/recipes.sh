@@ -97,5 +97,18 @@ wait $script
 check "a signal to the script alone stops it" test $? = 75
 check "and the run" test -e "$root/ended"
 
+# 2 updates/s are 1,800 in a quarter of an hour; of 4 samples/s each takes 1/4 s.
+rm "$root"/cast_*
+for program in bench train eval report; do
+    printf '#!/bin/sh\necho "%s $*" >>ran\n' $program >"$root/cast_$program"
+    chmod +x "$root/cast_$program"
+done
+echo "echo '{\"updates_per_s\": 2,\"samples_per_s\": 4,\"peak\": 8}'" >>"$root/cast_bench"
+echo "echo '{\"accuracy\": 0.5}'" >>"$root/cast_eval"
+check "all attentions in the same time" "${reproduce[@]}" budget 0.5
+check "which is half of a quarter of an hour" test "$(grep -c '^train .* --stop-at 900 ' "$root/ran")" = 22
+check "beside what a sample takes" test \
+    "$(cat "$root"/runs/budget-0.5/{image,text}.jsonl | grep -cxF '{"seconds": 0.25, "accuracy": 0.5}')" = 22
+
 expect 64 "no experiment 'worst'" "anything else" "${reproduce[@]}" worst
 expect 0 'reproduce.sh best \[TASK' "help" "${reproduce[@]}" --help
