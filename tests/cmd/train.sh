@@ -382,7 +382,7 @@ signal_twice() { # signal_twice PAUSE DEPTH: sets status, and gap to the microse
 signal_twice 0.1 16
 [ $status -eq 75 ] || [ $gap -gt 400000 ]
 result $? "a second signal after 0.1 s (status $status)" "$tmp/out"
-for depth in 16 64 128; do # where a micro-batch takes less, a longer one
+for depth in 16 64 128 256 512; do # where less of a micro-batch is left, a longer one
     signal_twice 0.7 $depth
     [ $status -eq 143 ] && break
 done
