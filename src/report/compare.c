@@ -46,27 +46,34 @@ static int answers_of(const Group *g) {
 }
 
 /* In what share of its finished runs the group has an example right. */
-static double share_right(const Group *g, int example) {
-    int right = 0, runs = 0;
-    for (int i = 0; i < g->n; i++) {
-        if (!run_done(g->run[i])) continue;
-        right += run_answer(g->run[i], RUN_BEST, example);
-        runs++;
-    }
+static double share_right(const Group *g, int runs, int example) {
+    int right = 0;
+    for (int i = 0; i < g->n; i++)
+        right += run_done(g->run[i]) && run_answer(g->run[i], RUN_BEST, example);
     return (double)right / runs;
 }
 
+/* Of a mean over runs, the variance by which of them have the example right: it is in the variance
+ * over seeds already. */
+static double by_runs(double share, int runs) {
+    return runs > 1 ? share * (1 - share) / (runs - 1) : 0;
+}
+
 /* The variance that the choice of test examples gives the difference of two groups: what both have
- * right or wrong says nothing of it (of two runs that is McNemar's). NAN: they do not tell. */
-static double paired(const Group *a, const Group *b) {
+ * right or wrong says nothing of it. Where they differ in few examples it is known badly; with one
+ * more for either side (Agresti and Min 2005, of McNemar's) the verdict is that of the exact test.
+ * NAN: they do not tell. */
+static double paired(const Group *a, const Group *b, int a_runs, int b_runs) {
     const int n = answers_of(a);
-    double sum = 0, squares = 0;
-    if (n < 2 || n != answers_of(b)) return NAN;
+    double sum = 0, squares = 2, seeds = 0;
+    if (n < 1 || n != answers_of(b)) return NAN;
     for (int i = 0; i < n; i++) {
-        const double d = share_right(b, i) - share_right(a, i);
-        sum += d, squares += d * d;
+        const double x = share_right(a, a_runs, i), y = share_right(b, b_runs, i);
+        sum += y - x, squares += (y - x) * (y - x);
+        seeds += by_runs(x, a_runs) + by_runs(y, b_runs);
     }
-    return 100 * 100 * (squares - sum * sum / n) / (n - 1) / n;
+    const double of_mean = (squares - sum * sum / (n + 2)) / (n + 1) / (n + 2);
+    return 100 * 100 * fmax(0, of_mean - seeds / n / n);
 }
 
 typedef struct Difference {
@@ -169,14 +176,15 @@ static void add_notes(Table *t, char *const names[2], const Notes *of) {
                           "of their number, as squares. 95 %: by Student's t, since few seeds "
                           "tell their deviation badly; 1.96 standard errors each way without."));
     if (of->paired)
-        table_note(t, mem_strdup("B - A is of the same test examples, taken one by one: its "
-                                 "standard error is smaller than those of A and B make it, which "
-                                 "have the same examples right for the most part."));
+        table_note(t, mem_strdup("B - A is taken example by example, since both have the same "
+                                 "ones right for the most part."));
     if (of->unpaired)
-        table_note(t, mem_strdup("Where a run does not tell which examples it has right, as those "
-                                 "of older versions do not, B - A is taken as of two test sets: "
-                                 "its standard error is then larger than it is. The command of a "
-                                 "run, given again, tests it again."));
+        table_note(t, text_format("Where a run does not tell which examples it has right, as those "
+                                  "of older versions and of tests of more than %d do not, the "
+                                  "standard error of B - A is that of two test sets: larger than "
+                                  "that of one which both have. A finished run's command, given "
+                                  "again, tests it again.",
+                                  RUN_MOST_ANSWERS));
     if (of->alone)
         table_note(t,
                    mem_strdup("Of a single seed the spread over seeds is not known: its error is "
@@ -203,7 +211,7 @@ static bool tests_differ(const Group *a, const Group *b) {
 
 static Difference difference_of(const Group *a, const Group *b) {
     Difference d = {{side_of(a), side_of(b)}, .apart = tests_differ(a, b)};
-    const double both = a->masked || d.apart ? NAN : paired(a, b);
+    const double both = a->masked || d.apart ? NAN : paired(a, b, d.side[0].seeds, d.side[1].seeds);
     d.paired = !isnan(both);
     d.of_test = d.paired ? both : d.side[0].of_test + d.side[1].of_test;
     return d;

@@ -449,16 +449,26 @@ expect 64 'of two recipes or sets of data, and these runs have 1' "one recipe al
 expect 0 '^A: clusters 4\. B: clusters 8\.' "a directory of two recipes" "$report" "$b" --compare
 check "whose runs do not tell of examples" grep -q '^Where a run does not tell which examples' "$tmp/out"
 
-# Example by example: B - A is 0 of four, 1/2 of two and 1 of two, of which 8 have a variance of 1.375 / 7, and the
-# seeds on either side one of 0.5 (0.0884)^2.
+# Example by example: B - A is 0 of four, 1/2 of two and 1 of two. With 1 and -1 the ten have a variance of 3.6 / 9; a
+# tenth of that, but for 0.5 / 64 by the runs, and 0.5 (0.0884)^2 of the seeds on either side are 0.04.
 for run in "a 1 0.5 f0" "a 2 0.625 f8" "b 1 1 ff" "b 2 0.875 fe"; do
     read -r side seed accuracy right <<<"$run"
     make_run "$tmp/same/$side/$seed" 4 "$seed" 20 "$accuracy"
     sed -i 's/"which": "best"/"count": 8, "correct": "'"$right"'", &/' "$tmp/same/$side/$seed/metrics.jsonl"
 done
 same=("$report" "$tmp/same/a" "$tmp/same/b" --compare)
-expect 0 '^listops,.*,37.5,17.99057[0-9]*,' "the same examples" "${same[@]}" --format csv
-expect 0 '^B - A is of the same test examples, taken one by one' "which is told" "${same[@]}"
+expect 0 '^listops,.*,37.5,20,' "the same examples" "${same[@]}" --format csv
+expect 0 '^B - A is taken example by example' "which is told" "${same[@]}"
+# As McNemar's exact test has it, of 200 examples: p is .125 of four, and .031 of six.
+for few in "f 4 0.02 not told apart" "fc 6 0.03 higher"; do
+    read -r digits right accuracy verdict <<<"$few"
+    for side in a b; do
+        make_run "$tmp/few/$side" 4 1 20 "$([ $side = a ] && echo 0 || echo "$accuracy")"
+        [ $side = a ] && digits_of=0 || digits_of=$digits
+        sed -i 's/"which": "best"/"count": 200, "correct": "'"$(printf '%-50s' "$digits_of" | tr ' ' 0)"'", &/' "$tmp/few/$side/metrics.jsonl"
+    done
+    expect 0 "^listops,.*,$verdict" "$right more of 200" "$report" "$tmp/few/a" "$tmp/few/b" --compare --format csv
+done
 for wrong in fg f f00; do
     sed -i 's/"correct": "[^"]*"/"correct": "'$wrong'"/' "$tmp/same/b/1/metrics.jsonl"
     expect 0 '^Where a run does not tell' "$wrong does not tell of 8" "${same[@]}"
