@@ -17,7 +17,7 @@
 #include "data/dataset.h"
 
 typedef struct Verify {
-    const Dataset *splits;  /* all */
+    Dataset *splits;        /* all */
     Dataset *split[SPLITS]; /* those to be read */
     int n;
     Aside *reader; /* NULL: all is known */
@@ -33,8 +33,9 @@ bool verify_start(Verify *v, Dataset *splits, double seconds, Err *err);
 /* Waits until all is known, and looks whether the files are still what they were (EX_DATAERR);
  * without a wait from then on, so that it can be asked after each batch. */
 bool verify_wait(Verify *v, Err *err);
-/* Whether nobody wrote into the files of SPLITS splits since they were opened (EX_DATAERR). */
-bool verify_unchanged(const Dataset *splits, Err *err);
+/* Whether the files of SPLITS splits, of which each has its hash, hold what they did (EX_DATAERR):
+ * what was written to since it was last looked at is read again. */
+bool verify_unchanged(Dataset *splits, Err *err);
 /* All of that, at once. */
 bool verify_now(Dataset *splits, Err *err);
 void verify_close(Verify *v);

@@ -37,21 +37,28 @@ expect 65 "made/test.safetensors: its data's hash is " "of cast_viz" "$bin/cast_
 # Written to while a run reads it; and replaced, which changes nothing for who has it open.
 make
 cp -r "$tmp/made" "$tmp/other"
-written() { # written COMMAND...: how a long run ends when that is done to its data
-    rm -rf "$tmp/written"
+damage "$tmp/other/train.safetensors"
+written() { # written STATUS COMMAND...: whether a long run ends so when that is done to its data, or is ended after it
+    local want=$1 run
+    rm -rf "$tmp/written" "$tmp/out"
     "${train[@]}" train.steps=1000000 train.eval_every=50 --out "$tmp/written" >"$tmp/out" 2>&1 &
-    local run=$!
-    until grep -q '^update 50,' "$tmp/out" || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
-    "$@"
-    sleep 0.3
-    kill -TERM $run 2>/dev/null
+    run=$!
+    until grep -qs '^update 50,' "$tmp/out" || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+    "${@:2}"
+    [ "$want" = 65 ] || { sleep 0.3 && kill -TERM $run; } 2>/dev/null
+    for ((i = 0; i < 600; i++)); do kill -0 $run 2>/dev/null && sleep 0.05; done
+    kill -KILL $run 2>/dev/null
     wait $run
+    [ $? -eq "$want" ]
 }
-written cp "$tmp/other/train.safetensors" "$tmp/made/train.safetensors"
-[ $? -eq 65 ] && grep -q 'made/train.safetensors: was written to while it was read' "$tmp/out"
-result $? "data that are written to stop a run" "$tmp/out"
-written mv "$tmp/other/train.safetensors" "$tmp/made/train.safetensors"
-result $(($? != 75)) "data that are replaced do not" "$tmp/out"
+written 75 touch "$tmp/made/train.safetensors"
+result $? "data that are touched do not stop a run" "$tmp/out"
+written 65 dd if="$tmp/other/train.safetensors" of="$tmp/made/train.safetensors" conv=notrunc status=none &&
+    grep -q 'made/train.safetensors: was written to while it was read' "$tmp/out"
+result $? "data that are written to do" "$tmp/out"
+make
+written 75 mv "$tmp/other/train.safetensors" "$tmp/made/train.safetensors"
+result $? "data that are replaced do not" "$tmp/out"
 
 # Read once, by whichever processes come first; when it was changed long enough ago for a note to tell.
 make
