@@ -151,6 +151,8 @@ if unshare -pf true 2>"$tmp/log"; then
     unshare -pf "$bin/cast_data" generate pathfinder --threads 1 --out "$s/first" >"$tmp/log" 2>&1 &
     until [ -d "$s/first" ] || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
     pkill -TERM -P $!
+    for ((i = 0; i < 100; i++)); do kill -0 $! 2>/dev/null && sleep 0.05; done
+    pkill -KILL -P $!
     wait $!
     result $(($? != 143)) "a signal ends a container's first process" "$tmp/log"
 else

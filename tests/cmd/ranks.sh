@@ -45,6 +45,20 @@ want=$("$out/cast_train" "$tmp/single.json" --out "$tmp/whole" >"$tmp/log" 2>&1;
 ranks 3 1 "$tmp/stop" "$tmp/single.json" --stop-at 5 && ranks 2 2 "$tmp/stop" "$tmp/single.json"
 [ "$(hash_of "$tmp/stop")" = "$want" ]
 result $? "stopped with 3 ranks, gone on with 2" "$tmp/log"
+# While rank 0 makes data, the other's processor is somebody else's.
+mpirun -n 2 "$out/cast_train" configs/pathfinder.json data.dir="$tmp/slow" --threads 1 --out "$tmp/slow-run" >"$tmp/log" 2>&1 &
+sleep 3
+for pid in $(pgrep -P $!); do
+    tr '\0' '\n' <"/proc/$pid/environ" | grep -qxE '(OMPI_COMM_WORLD|PMI)_RANK=1' && waits=$pid
+done
+ticks() { awk '{ print $14 + $15 }' "/proc/$waits/stat"; }
+before=$(ticks)
+sleep 2
+took=$(($(ticks) - before))
+kill -TERM $!
+wait $!
+check "a rank that waits naps: $took ticks of 2 s" test $took -lt $(($(getconf CLK_TCK) / 2))
+
 expect 0 "2 of 7 ranks have nothing to do" "ranks beyond the lanes are told" \
     mpirun -n 7 "$out/cast_train" "$tmp/single.json" --stop-at 1 --no-test --out "$tmp/idle" --threads 1
 [ "$(grep -c "nothing to do" "$tmp/out")" -eq 1 ] && [ "$(grep -c "^run " "$tmp/out")" -eq 1 ]
