@@ -114,17 +114,20 @@ static bool lists(const char *list, const char *end, const char *word) {
 }
 
 /* The path in the line "4:cpu,cpuacct:/PATH", or "0::/PATH" of controller "". */
-static void read_group(char group[PATH], const char *groups, const char *controller) {
+static bool read_group(char group[PATH], const char *groups, const char *controller) {
     char line[PATH];
     FILE *f = fopen(groups, "r");
+    bool found = false;
     *group = '\0';
-    if (!f) return;
+    if (!f) return false;
     while (fgets(line, sizeof line, f)) {
         const char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
-        if (path && path[1] == '/' && lists(list + 1, path, controller))
-            snprintf(group, PATH, "%.*s", (int)strcspn(path + 1, "\n"), path + 1);
+        if (!path || path[1] != '/' || !lists(list + 1, path, controller)) continue;
+        snprintf(group, PATH, "%.*s", (int)strcspn(path + 1, "\n"), path + 1);
+        found = true;
     }
     fclose(f);
+    return found;
 }
 
 static double least(double a, double b) { return !(a > 0) || (b > 0 && b < a) ? b : a; }
@@ -148,8 +151,9 @@ static double least_of(const char *mount, const char *groups, const char *contro
     read_group(group, groups, "");
     const double unified = least_above(mount, group, of);
     snprintf(own, sizeof own, "%s/%s", mount, controller);
-    read_group(group, groups, controller);
-    return least(unified, least_above(own, group, of));
+    /* Else it is a group of that name. */
+    const bool is_hierarchy = read_group(group, groups, controller);
+    return is_hierarchy ? least(unified, least_above(own, group, of)) : unified;
 }
 
 int machine_quota(const char *mount, const char *groups) {

@@ -74,6 +74,9 @@ static void quotas_of_version_1(void **state) {
     write_text("mount1/cpu/job/step/cpu.cfs_period_us", "50000\n");
     write_text("mount1/cpu/job/step/cpu.cfs_quota_us", "100000\n");
     assert_int_equal(machine_quota(g.mount, g.list), 2);
+    write_text("mount1/cpu/cpu.max", "100000 100000\n"); /* of another group, called cpu */
+    write_text("groups", "0::/\n");
+    assert_int_equal(machine_quota(g.mount, g.list), 3);
 }
 
 static double memory(const char *groups) {
