@@ -173,11 +173,15 @@ static void warn_epochs(const Config *c, char *const *overrides, int n) {
 static bool names_run(const char *word, char run[FILE_PATH_MAX], char config[FILE_PATH_MAX]) {
     const char *slash = strrchr(word, '/');
     const bool is_dir = file_is_dir(word);
-    char env[FILE_PATH_MAX];
-    if (!is_dir && !(slash && !strcmp(slash, "/config.json"))) return false;
-    snprintf(run, FILE_PATH_MAX, "%.*s", is_dir ? (int)strlen(word) : (int)(slash - word), word);
+    char other[FILE_PATH_MAX];
+    if (!is_dir && strcmp(slash ? slash + 1 : word, "config.json") != 0) return false;
+    if (is_dir)
+        snprintf(run, FILE_PATH_MAX, "%s", word);
+    else
+        snprintf(run, FILE_PATH_MAX, "%.*s", slash ? (int)(slash - word) : 1, slash ? word : ".");
     for (size_t n = strlen(run); n > 1 && run[n - 1] == '/';) run[--n] = '\0';
-    return task_join(config, run, "config.json") && task_join(env, run, "env.json");
+    return task_join(config, run, "config.json") &&
+           (task_join(other, run, "env.json") || task_join(other, run, "last.safetensors"));
 }
 
 static bool train(Options *o, TrainEnd *end, Err *err) {

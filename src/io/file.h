@@ -66,6 +66,8 @@ bool file_check_dir(const char *path, Err *err);
 /* The working directory into path, which is returned: what relative names are looked for from. */
 const char *file_here(char path[FILE_PATH_MAX]);
 bool file_is_link(const char *path);
+/* Hard links. */
+bool file_has_other_names(const char *path);
 /* Whether two names are of one file or directory; false where either is missing. */
 bool file_same(const char *a, const char *b);
 /* Whether so many bytes are at most `most`; EX_DATAERR names the file or entry that has them. */

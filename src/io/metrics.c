@@ -37,13 +37,6 @@ bool metrics_open(Metrics *m, const char *path, Err *err) {
         close(fd);
         return err_set(err, EX_CANTCREAT, "%s: is not a regular file", path);
     }
-    if (st.st_nlink > 1) {
-        close(fd);
-        return err_set(err, EX_CANTCREAT,
-                       "%s: has other names (hard links), under which its lines would appear too: "
-                       "put a copy in its place, or use another --out",
-                       path);
-    }
     if (!end_torn_line(fd)) {
         file_fails(path, "be written", EX_IOERR, err);
         close(fd);

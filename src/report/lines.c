@@ -1,5 +1,7 @@
 #include "report/lines.h"
 
+#include <string.h>
+
 /* Of RunLine's values, those that some kind has. */
 static const struct {
     int value;
@@ -23,8 +25,10 @@ static void add_line(Table *t, const Run *r, const char *kind, const RunLine *li
     cell_text(c++, r->dir);
     cell_text(c++, kind);
     (c++)->mean = (double)line->step;
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        (c++)->mean = values[i].scale * line->value[values[i].value];
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++, c++) {
+        const bool own = !strcmp(kind, "val") && values[i].value == RUN_SECONDS; /* not the run's */
+        if (!own) c->mean = values[i].scale * line->value[values[i].value];
+    }
 }
 
 static void add_lines(Table *t, const Run *r, const char *kind, const RunLines *lines) {

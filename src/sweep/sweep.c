@@ -125,6 +125,7 @@ static int wait_for(pid_t pid) {
 
 /* What its Err says, or else what can be said of its end. */
 static bool explain(int status, int in, Err *err) {
+    if (status < 0) return err_set(err, EX_OSERR, "its end cannot be waited for");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
     if (read(in, err, sizeof *err) == sizeof *err) return false;
     return child_ended(status, err);

@@ -28,11 +28,17 @@ static void note_answers(void *ctx, const Batch *b) {
 
 /* Four examples a hexadecimal digit, the first one its highest bit. Masked tokens are no examples,
  * and a line of metrics is to be read. */
-static void open_answers(Final *f, FinalTest *test) {
+static size_t digits(const Final *f) {
     const int n = f->loader->examples[SPLIT_TEST];
+    const bool told = n <= RUN_MOST_ANSWERS && f->keep->c->train.objective != OBJECTIVE_MASKED;
+    return told ? ((size_t)n + 3) / 4 : 0;
+}
+
+size_t final_bytes(const Final *f) { return RUN_TESTS * digits(f); }
+
+static void open_answers(Final *f, FinalTest *test) {
     test->seen = 0;
-    if (n <= RUN_MOST_ANSWERS && f->meter->conf->objective != OBJECTIVE_MASKED)
-        test->correct = mem_alloc((size_t)n / 4 + 2, 1);
+    if (digits(f) > 0) test->correct = mem_alloc(digits(f) + 1, 1);
 }
 
 static void close_answers(FinalTest *test) {

@@ -25,6 +25,8 @@ typedef struct Final {
     int n;
 } Final;
 
+/* Of metrics, what tests write of their examples; the loader is open. */
+size_t final_bytes(const Final *f);
 /* Tests and tells, in that order. EX_TEMPFAIL: a signal came; EX_SOFTWARE: a number is not finite;
  * EX_DATAERR, EX_NOINPUT: the data, or the best weights, are not what they were. */
 bool final_make(Final *f, Err *err);

@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "core/mem.h"
+#include "core/option.h"
+#include "io/text.h"
 
 static const double retry_seconds = 60;
 
@@ -152,6 +155,22 @@ static int64_t update_in(const char *path) {
     return update;
 }
 
+static bool refuse_anew(const Keeper *k, const char *left, int64_t update, Err *err) {
+    char *copy;
+    size_t size;
+    FILE *f = text_stream(&copy, &size);
+    option_print_word(f, left);
+    fputc(' ', f);
+    option_print_word(f, k->dir->last);
+    fclose(f);
+    err_set(err, EX_CANTCREAT,
+            "%s is not there, but %s is, of update %lld: a run from the start would write over it. "
+            "To go on from there: cp %s. " KEEP_ANEW,
+            k->dir->last, left, (long long)update, copy);
+    mem_free(copy);
+    return false;
+}
+
 bool keep_may_begin(const Keeper *k, int64_t every, Err *err) {
     FileList kept;
     char left[FILE_PATH_MAX] = "";
@@ -160,11 +179,8 @@ bool keep_may_begin(const Keeper *k, int64_t every, Err *err) {
         file_list_free(&kept);
     }
     if (!*left && file_exists(k->dir->best)) snprintf(left, sizeof left, "%s", k->dir->best);
-    return !*left || update_in(left) <= every ||
-           err_set(err, EX_CANTCREAT,
-                   "%s is not there, but %s is, of update %lld: a run from the start would write "
-                   "over it. 'cp %s %s' goes on from there; another --out begins anew",
-                   k->dir->last, left, (long long)update_in(left), left, k->dir->last);
+    const int64_t update = *left ? update_in(left) : 0;
+    return every == 0 || update <= every || refuse_anew(k, left, update, err);
 }
 
 void keep_forget_later(Keeper *k) {

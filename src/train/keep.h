@@ -47,8 +47,10 @@ bool keep_would_be_best(const Keeper *k, const Score *score);
  * it stands. A failure is told. Call it before keep_last: a state that last.safetensors
  * counts as validated is then always among those kept. */
 void keep_validated(Keeper *k);
+#define KEEP_ANEW "To start anew, remove the run's directory, or use another --out"
 /* Whether a run without last.safetensors may begin anew (EX_CANTCREAT): it had one once it had been
- * validated twice, `every` updates apart, and would write over what is left of it. */
+ * validated twice, `every` updates apart (0: not known, and it may), and would write over what is
+ * left of it. */
 bool keep_may_begin(const Keeper *k, int64_t every, Err *err);
 /* Removes those of updates that the run, where it goes on from, is still to make. */
 void keep_forget_later(Keeper *k);

@@ -5,13 +5,14 @@
 bool length_check(const RunDir *dir, const TrainConf *conf, int64_t made, int64_t horizon,
                   Err *err) {
     double seconds;
+    int64_t told;
     if (made > horizon)
         return err_set(err, EX_CONFIG,
                        "%s has had %lld updates, more than the %lld that it is asked for. Ask for "
                        "no less than it had (train.steps, train.epochs), or use another --out",
                        dir->dir, (long long)made, (long long)horizon);
     /* The time was not up at the update before the last. */
-    if (conf->minutes == 0 || !run_seconds(dir->metrics, made - 1, &seconds, err))
+    if (conf->minutes == 0 || !run_seconds(dir->metrics, made - 1, &seconds, &told, err))
         return conf->minutes == 0;
     return seconds < conf->minutes * 60 ||
            err_set(err, EX_CONFIG,

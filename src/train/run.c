@@ -134,9 +134,10 @@ static bool read_line(Run *r, Span t) {
     return ok;
 }
 
-/* ---- lines of training, quickly ---- */
+/* ---- lines of training ---- */
 
-/* Every line that training writes starts so; nearly all are of training. */
+/* Every line that training writes starts so. Nearly all are of training; without curves the last
+ * one before each other line is enough. */
 static const char train_start[] = "{\"kind\": \"train\", ";
 static bool of_training(Span t) {
     return t.size >= sizeof train_start - 1 && !memcmp(t.at, train_start, sizeof train_start - 1);
@@ -200,16 +201,20 @@ static void take_seconds(Span t, int64_t update, double *seconds, int64_t *told)
     cJSON_Delete(o);
 }
 
-bool run_seconds(const char *metrics, int64_t update, double *seconds, Err *err) {
+bool run_seconds(const char *metrics, int64_t update, double *seconds, int64_t *told, Err *err) {
     FileMap map;
-    int64_t told = 0;
-    *seconds = 0;
-    if (!file_is_empty(metrics)) {
-        if (!file_map(&map, metrics, err)) return false;
-        const char *text = (const char *)map.data, *end = text + map.size;
-        for (Span t; next_line(&text, end, &t);) take_seconds(t, update, seconds, &told);
-        file_unmap(&map);
-    }
+    *seconds = 0, *told = 0;
+    if (file_is_empty(metrics)) return true;
+    if (!file_map(&map, metrics, err)) return false;
+    const char *text = (const char *)map.data, *end = text + map.size;
+    for (Span t; next_line(&text, end, &t);) take_seconds(t, update, seconds, told);
+    file_unmap(&map);
+    return true;
+}
+
+bool run_seconds_made(const char *metrics, int64_t update, double *seconds, Err *err) {
+    int64_t told;
+    if (!run_seconds(metrics, update, seconds, &told, err)) return false;
     if (told < update)
         log_warn("%s: lines are lost: the time that updates %lld to %lld took is not known, and "
                  "counts as none",

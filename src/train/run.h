@@ -84,7 +84,11 @@ bool run_answer(const Run *r, int which, int example);
 double run_samples_per_s(const Run *r);
 
 /* Of a run that goes on: *seconds becomes the training time that the last line up to `update` of
- * kind "train" or "save" in this metrics.jsonl tells, 0 without one or without a file. */
-bool run_seconds(const char *metrics, int64_t update, double *seconds, Err *err);
+ * kind "train" or "save" in this metrics.jsonl tells, and *told its update; 0 without one or
+ * without a file. */
+bool run_seconds(const char *metrics, int64_t update, double *seconds, int64_t *told, Err *err);
+/* The same up to the update that it goes on from, of which a "save" tells: says so where lines are
+ * lost. */
+bool run_seconds_made(const char *metrics, int64_t update, double *seconds, Err *err);
 
 #endif

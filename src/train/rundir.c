@@ -128,8 +128,24 @@ static bool is_own(const char *path, Err *err) {
                    path);
 }
 
+static bool all_are_own(const RunDir *r, Err *err) {
+    const char *const files[] = {r->last, r->best, r->rollback, r->config, r->env, r->metrics};
+    FileList kept;
+    Err ignored;
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof files / sizeof *files; i++) ok = is_own(files[i], err);
+    if (!kept_list(&kept, r->dir, &ignored)) return ok;
+    for (int i = 0; ok && i < kept.n; i++) ok = is_own(kept.name[i], err);
+    file_list_free(&kept);
+    return ok && (!file_has_other_names(r->metrics) ||
+                  err_set(err, EX_CANTCREAT,
+                          "%s: has other names (hard links), under which its lines would appear "
+                          "too: put a copy in its place, or use another --out",
+                          r->metrics));
+}
+
 bool rundir_check(const RunDir *r, Err *err) {
-    if (!is_own(r->last, err) || !is_own(r->best, err)) return false;
+    if (!all_are_own(r, err)) return false;
     const bool lacks_environment = kind_is(r->last, KIND_CHECKPOINT) &&
                                    (!file_exists(r->config) || kind_is(r->metrics, KIND_METRICS));
     return has_environment(r) || lacks_environment ||

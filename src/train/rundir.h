@@ -39,7 +39,7 @@ bool rundir_name(RunDir *r, const char *dir, Err *err);
 /* Whether the directory is missing, empty or a run's (EX_CANTCREAT): files of the user's have the
  * names of ours. A run's has an env.json, which is written first, or what is left of a start that
  * was ended before. Where it was lost, a checkpoint tells, unless there is a config.json, which may
- * be the user's, and no metrics. Its checkpoints are no links. */
+ * be the user's, and no metrics. None of its files is a link, nor metrics a hard one. */
 bool rundir_check(const RunDir *r, Err *err);
 
 /* Makes the directory and locks it (EX_CANTCREAT, EX_IOERR). */

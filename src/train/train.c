@@ -328,18 +328,19 @@ static bool is_whole(const char *path) {
 static bool explain_damage(const Trainer *t, Err *err) {
     if (err->code != EX_DATAERR) return false;
     if (is_whole(t->dir.last))
-        return err_set(err, err->code, "%s. It is whole: to start anew, move it away", err->text);
+        return err_set(err, err->code, "%s. It is whole. " KEEP_ANEW, err->text);
     char *copy;
     size_t size;
     FILE *f = text_stream(&copy, &size);
     if (file_exists(t->dir.best)) {
-        fputs("; to go on from the best validation: cp ", f);
+        fputs("To go on from the best validation: cp ", f);
         option_print_word(f, t->dir.best);
         fputc(' ', f);
         option_print_word(f, t->dir.last);
+        fputs(". ", f);
     }
     fclose(f);
-    err_set(err, err->code, "%s. To start anew, delete it%s", err->text, copy);
+    err_set(err, err->code, "%s. %s" KEEP_ANEW, err->text, copy);
     mem_free(copy);
     return false;
 }
@@ -410,7 +411,7 @@ static bool open_dir(Trainer *t, Err *err) {
         (!t->r->dry_run && !rundir_open(&t->dir, err)))
         return false;
     t->goes_on = file_exists(t->dir.last);
-    t->begun = t->goes_on || !file_is_empty(t->dir.metrics);
+    t->begun = t->goes_on || file_exists(t->dir.best) || !file_is_empty(t->dir.metrics);
     if (t->begun && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;
     if (!t->goes_on && !origin_open(&t->origin, t->c, err)) return false;
     return t->r->dry_run || t->begun || describe(t, err);
@@ -424,7 +425,7 @@ static bool open_room(Trainer *t, Err *err) {
     const int64_t validations = t->end / t->every + 1;
     const int keep = t->c->train.keep ? t->c->train.keep + 1 : 0;
     return rundir_take_room(&t->dir, state_file_bytes(&t->c->model.params, t->c->train.ema > 0),
-                            (size_t)lines * LINE + (size_t)t->loader.examples[SPLIT_TEST] / 2,
+                            (size_t)lines * LINE + final_bytes(&t->final),
                             t->c->train.nan == GUARD_ROLLBACK,
                             keep < validations ? keep : (int)validations, err);
 }
@@ -437,7 +438,7 @@ static bool open_meter(Trainer *t, Err *err) {
     m->per_epoch = loader_updates_per_epoch(&t->loader);
     m->validation = t->loader.examples[SPLIT_VAL];
     m->tests = t->end == t->horizon && !t->r->no_test ? 2.0 * t->loader.examples[SPLIT_TEST] : 0;
-    return run_seconds(t->dir.metrics, t->state.update, &m->seconds, err) &&
+    return run_seconds_made(t->dir.metrics, t->state.update, &m->seconds, err) &&
            metrics_open(&m->file, t->dir.metrics, err) &&
            (!m->conf->tensorboard || events_open(&m->events, t->dir.dir, t->state.update, err));
 }

@@ -132,10 +132,10 @@ for name in lock metrics.jsonl; do
     rm -rf "$tmp/linked"
 done
 cp -r "$tmp/run" "$tmp/target/run"
-for name in last best; do
-    mkdir "$tmp/linked"
-    ln -s "../target/run/$name.safetensors" "$tmp/linked"
-    keeps "$tmp/target" "linked/$name.safetensors: is a link" "$name weights of another run, by a link" \
+for name in last.safetensors best.safetensors config.json env.json metrics.jsonl; do
+    cp -r "$tmp/run" "$tmp/linked"
+    ln -sf "$tmp/target/run/$name" "$tmp/linked/$name"
+    keeps "$tmp/target" "linked/$name: is a link" "$name of another run, by a link" \
         "${train[@]}" train.steps=21 --out "$tmp/linked"
     rm -rf "$tmp/linked"
 done
@@ -156,7 +156,7 @@ was=$(sums "$tmp/headless" | grep -v lock)
 expect 73 "headless/last.safetensors is not there, but .*/headless/best.safetensors is, of update [0-9]" \
     "a best without a last" "${train[@]}" train.eval_every=1 --out "$tmp/headless"
 check "which stays as it is" test "$(sums "$tmp/headless" | grep -v lock)" = "$was"
-again=$(sed -n "s/.*'\\(cp .*\\)' goes on.*/\\1/p" "$tmp/out")
+again=$(sed -n "s/.*go on from there: \\(cp .*\\)\\. To start.*/\\1/p" "$tmp/out")
 check "told how to go on" bash -c "$again"
 expect 0 'resuming at update' "which does" "${train[@]}" --out "$tmp/headless"
 rm "$tmp/headless/metrics.jsonl"

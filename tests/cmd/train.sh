@@ -130,6 +130,9 @@ expect 0 'resuming at update 9$' "by its config" "$bin/cast_train" "$tmp/moved/c
 check "has the bits of one that was not" test "$(hash_of "$tmp/moved")" = "$whole"
 expect 0 'from the start' "its config for another run" "$bin/cast_train" "$tmp/moved" train.steps=3 --out "$tmp/others"
 expect 78 'is a directory' "a directory without a run" "$bin/cast_train" "$tmp"
+rm "$tmp/moved/env.json"
+expect 0 'nothing is left to train' "by its config from there, whose env.json is lost" \
+    bash -c "cd '$tmp/moved' && exec '$bin/cast_train' config.json"
 
 limited=("${train[@]}" train.eval_limit=5 --out "$tmp/limited")
 expect 0 '^not tested, as --no-test has it' "without a test" "${limited[@]}" --no-test
@@ -166,7 +169,7 @@ expect 78 "$tmp/again has had 20 updates, more than the 19 that it is asked for"
 expect 78 "$tmp/again has had 20 updates, more than the 19 that it is asked for" "fewer updates than it had" \
     "${train[@]}" train.steps=19 --out "$tmp/again"
 truncate -s 100 "$tmp/again/last.safetensors"
-expect 65 'To start anew, delete it' "more, where the checkpoint is damaged" "${train[@]}" train.steps=30 --out "$tmp/again"
+expect 65 'To start anew, remove the run' "more, where the checkpoint is damaged" "${train[@]}" train.steps=30 --out "$tmp/again"
 check "leave the run what it was" diff "$tmp/config.json" "$tmp/again/config.json"
 rm "$tmp/again/last.safetensors"
 expect 78 'holds a run of another config: train.lr' "other numbers, beside the metrics of these" \
@@ -209,6 +212,7 @@ updates() { last_test "$1" | sed -E 's/.*"step": ([0-9]+),.*/\1/'; }
 expect 0 'test accuracy of best' "a time ends a run" "${timed[@]}" train.minutes=0.003
 first=$(updates "$tmp/timed")
 expect 0 "resuming at update $first" "and more time" "${timed[@]}" train.minutes=0.03
+check "of which no line is lost" test "$(grep -c 'lines are lost' "$tmp/out")" = 0
 check "makes it longer" test "$(updates "$tmp/timed")" -gt "$first"
 expect 0 'test accuracy of best' "the same updates, counted" "${train[@]}" train.steps="$(updates "$tmp/timed")" --out "$tmp/counted"
 check "end at the same loss" diff <(last_test "$tmp/counted") <(last_test "$tmp/timed")

@@ -189,7 +189,7 @@ expect 0 'resuming at update [1-9]' "and the checkpoint before it is whole" \
 # ---- checkpoints ----
 
 cp -r "$tmp/run" "$tmp/spoilt"
-advice='To start anew, delete it; to go on from the best validation: cp '
+advice='To go on from the best validation: cp .* To start anew, remove the run.s directory, or use another --out$'
 spoil() { # spoil NAME COMMAND...: expects that the checkpoint that COMMAND made is refused, and untouched
     local name=$1 was
     shift
@@ -207,7 +207,7 @@ spoil "an empty checkpoint" truncate -s 0 "$last"
 spoil "an altered checkpoint" flip 20000
 spoil "an altered header" flip 40
 spoil "no checkpoint at all" cp "$tmp/tiny.json" "$last"
-advice='It is whole: to start anew, move it away$'
+advice='It is whole. To start anew, remove the run.s directory, or use another --out$'
 "$bin/cast_train" "$tmp/tiny.json" model.d=32 --out "$tmp/wide" >"$tmp/out" 2>&1
 spoil "a checkpoint of another model" cp "$tmp/wide/last.safetensors" "$last"
 "$bin/cast_train" "$tmp/tiny.json" train.seed=2 --out "$tmp/seed" >"$tmp/out" 2>&1
