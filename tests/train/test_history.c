@@ -18,15 +18,18 @@
 #define S25 "{\"kind\": \"save\", \"step\": 25, \"seconds\": 3}\n"
 #define ALL T10 T20 V20 T30 TEST
 
-static void expect(const char *text, int64_t update, double seconds) {
+/* Returns the update that tells it. */
+static int64_t expect(const char *text, int64_t update, double seconds) {
     const char *path = scratch_write("metrics.jsonl", text, strlen(text));
     double got;
+    int64_t told;
     Err err;
-    if (!run_seconds(path, update, &got, &err)) fail_msg("%s", err.text);
+    if (!run_seconds(path, update, &got, &told, &err)) fail_msg("%s", err.text);
     char *after = text_read(path);
     assert_string_equal(after, text);
     assert_true(got == seconds);
     free(after);
+    return told;
 }
 
 static void test_seconds(void **state) {
@@ -41,9 +44,9 @@ static void test_seconds(void **state) {
 /* A checkpoint's time is known to the update. */
 static void test_saved_between_lines(void **state) {
     (void)state;
-    expect(T10 T20 S25, 25, 3);
-    expect(T10 T20 S25 T30, 29, 3);
-    expect(T10 T20 S25, 24, 2.5);
+    assert_int_equal(expect(T10 T20 S25, 25, 3), 25);
+    assert_int_equal(expect(T10 T20 S25 T30, 29, 3), 25);
+    assert_int_equal(expect(T10 T20 S25, 24, 2.5), 20);
 }
 
 static void test_steps_done_twice(void **state) {
@@ -62,12 +65,13 @@ static void test_damage(void **state) {
 
 static void test_missing(void **state) {
     double seconds = 1;
+    int64_t told = 1;
     Err err;
     (void)state;
-    assert_true(run_seconds(scratch("none.jsonl"), 1, &seconds, &err));
-    assert_true(seconds == 0);
+    assert_true(run_seconds(scratch("none.jsonl"), 1, &seconds, &told, &err));
+    assert_true(seconds == 0 && told == 0);
     assert_int_equal(text_count(scratch_dir), 1);
-    assert_false(run_seconds(scratch_mkdir("dir"), 1, &seconds, &err));
+    assert_false(run_seconds(scratch_mkdir("dir"), 1, &seconds, &told, &err));
 }
 
 int main(void) {
