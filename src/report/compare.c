@@ -60,9 +60,9 @@ static double by_runs(double share, int runs) {
 }
 
 /* The variance that the choice of test examples gives the difference of two groups: what both have
- * right or wrong says nothing of it. Where they differ in few examples it is known badly; with one
- * more for either side (Agresti and Min 2005, of McNemar's) the verdict is that of the exact test.
- * NAN: they do not tell. */
+ * right or wrong says nothing of it. Where they differ in few examples it is known badly: one more
+ * is counted for either side (Bonett and Price 2012, doi:10.3102/1076998611411915), with which
+ * verdicts are near to those of McNemar's exact test. NAN: they do not tell. */
 static double paired(const Group *a, const Group *b, int a_runs, int b_runs) {
     const int n = answers_of(a);
     double sum = 0, squares = 2, seeds = 0;
@@ -72,7 +72,7 @@ static double paired(const Group *a, const Group *b, int a_runs, int b_runs) {
         sum += y - x, squares += (y - x) * (y - x);
         seeds += by_runs(x, a_runs) + by_runs(y, b_runs);
     }
-    const double of_mean = (squares - sum * sum / (n + 2)) / (n + 1) / (n + 2);
+    const double of_mean = (squares - sum * sum / (n + 2)) / (n + 2) / (n + 2);
     return 100 * 100 * fmax(0, of_mean - seeds / n / n);
 }
 
