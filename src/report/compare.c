@@ -45,12 +45,15 @@ static int answers_of(const Group *g) {
     return count;
 }
 
-/* In what share of its finished runs the group has an example right. */
-static double share_right(const Group *g, int runs, int example) {
-    int right = 0;
-    for (int i = 0; i < g->n; i++)
-        right += run_done(g->run[i]) && run_answer(g->run[i], RUN_BEST, example);
-    return (double)right / runs;
+/* In what share of its finished runs the group has each of n examples right; to be freed. */
+static double *shares_right(const Group *g, int runs, int n) {
+    double *share = mem_alloc((size_t)n, sizeof *share);
+    for (int k = 0; k < g->n; k++) {
+        if (!run_done(g->run[k])) continue;
+        for (int i = 0; i < n; i++) share[i] += run_answer(g->run[k], RUN_BEST, i);
+    }
+    for (int i = 0; i < n; i++) share[i] /= runs;
+    return share;
 }
 
 /* Of a mean over runs, the variance by which of them have the example right: it is in the variance
@@ -67,11 +70,13 @@ static double paired(const Group *a, const Group *b, int a_runs, int b_runs) {
     const int n = answers_of(a);
     double sum = 0, squares = 2, seeds = 0;
     if (n < 1 || n != answers_of(b)) return NAN;
+    double *x = shares_right(a, a_runs, n), *y = shares_right(b, b_runs, n);
     for (int i = 0; i < n; i++) {
-        const double x = share_right(a, a_runs, i), y = share_right(b, b_runs, i);
-        sum += y - x, squares += (y - x) * (y - x);
-        seeds += by_runs(x, a_runs) + by_runs(y, b_runs);
+        sum += y[i] - x[i], squares += (y[i] - x[i]) * (y[i] - x[i]);
+        seeds += by_runs(x[i], a_runs) + by_runs(y[i], b_runs);
     }
+    mem_free(x);
+    mem_free(y);
     const double of_mean = (squares - sum * sum / (n + 2)) / (n + 2) / (n + 2);
     return 100 * 100 * fmax(0, of_mean - seeds / n / n);
 }
@@ -176,8 +181,8 @@ static void add_notes(Table *t, char *const names[2], const Notes *of) {
                           "of their number, as squares. 95 %: by Student's t, since few seeds "
                           "tell their deviation badly; 1.96 standard errors each way without."));
     if (of->paired)
-        table_note(t, mem_strdup("B - A is taken example by example, since both have the same "
-                                 "ones right for the most part."));
+        table_note(t, mem_strdup("B - A is taken example by example: what both have right, or "
+                                 "both wrong, says nothing of it."));
     if (of->unpaired)
         table_note(t, text_format("Where a run does not tell which examples it has right, as those "
                                   "of older versions and of tests of more than %d do not, the "
