@@ -34,12 +34,31 @@ bool task_fits(const Task *task, int vocab, int classes, int per_example) {
            (task->vocab == vocab && task->classes == classes && task->per_example == per_example);
 }
 
+static const TaskOption *find_option(const Task *task, const char *name) {
+    for (const TaskOption *o = task->options; o && o->name; o++)
+        if (strcmp(o->name, name) == 0) return o;
+    return NULL;
+}
+
+/* Of a model that takes fewer tokens than the benchmark's shortest example has. */
+static void way_of_short(const Task *t, const char *dir, int most, char *buf, size_t size) {
+    snprintf(buf, size,
+             "the benchmark's have %d tokens or more, and this model takes %d: ", t->shortest,
+             most);
+    if (find_option(t, "length"))
+        format_add(buf, size,
+                   "run 'cast_data generate %s --length %d..%d --out %s' ('--help' has more "
+                   "options)",
+                   t->name, (most + 3) / 4, most, dir);
+    else
+        format_add(buf, size,
+                   "set model.max_length=%d or more, and run 'cast_data generate %s --out %s'",
+                   t->shortest, t->name, dir);
+}
+
 void task_way(const Task *t, const char *dir, int most, char *buf, size_t size) {
     if (most && most < t->shortest)
-        snprintf(buf, size,
-                 "the benchmark's have %d tokens or more, and this model takes %d: run 'cast_data "
-                 "generate %s --length %d..%d --out %s' ('--help' has more options)",
-                 t->shortest, most, t->name, (most + 3) / 4, most, dir);
+        way_of_short(t, dir, most, buf, size);
     else if (t->generate)
         snprintf(buf, size, "run 'cast_data generate %s --out %s'", t->name, dir);
     else if (t->import)
@@ -55,12 +74,6 @@ void task_way(const Task *t, const char *dir, int most, char *buf, size_t size) 
 const char *task_setting(const TaskRequest *r, const char *name) {
     for (int i = r->nsettings - 1; i >= 0; i--)
         if (strcmp(r->settings[i].name, name) == 0) return r->settings[i].value;
-    return NULL;
-}
-
-static const TaskOption *find_option(const Task *task, const char *name) {
-    for (const TaskOption *o = task->options; o && o->name; o++)
-        if (strcmp(o->name, name) == 0) return o;
     return NULL;
 }
 
