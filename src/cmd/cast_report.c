@@ -377,10 +377,10 @@ static bool compare_runs(const Options *o, Err *err) {
 static bool report_lengths(const Options *o, Err *err) {
     Scaling s;
     Table t;
-    Plot p;
+    Plot p = {0};
     if (!scaling_read(&s, o->line.words, o->line.nwords, err)) return false;
     (o->what == WHAT_GROWTH ? scaling_growth : scaling_table)(&t, &s);
-    scaling_plot(&p, plot_size(o), &s);
+    if (o->plot) scaling_plot(&p, plot_size(o), &s);
     const bool ok = give_both(o, &t, &p, err);
     scaling_free(&s);
     return ok;
@@ -391,9 +391,11 @@ static bool report_points(const Options *o, Err *err) {
     Table t;
     Plot p = {0};
     if (!points_read(&s, o->line.words, o->line.nwords, err)) return false;
-    points_table(&t, &s);
-    const bool ok =
-        (!o->plot || points_plot(&p, plot_size(o), &s, err)) && give_both(o, &t, &p, err);
+    bool ok = !o->plot || points_plot(&p, plot_size(o), &s, err);
+    if (ok) {
+        points_table(&t, &s);
+        ok = give_both(o, &t, &p, err);
+    }
     points_free(&s);
     return ok;
 }
@@ -401,10 +403,10 @@ static bool report_points(const Options *o, Err *err) {
 static bool report_cores(const Options *o, Err *err) {
     Cores s;
     Table t;
-    Plot p;
+    Plot p = {0};
     if (!cores_read(&s, o->line.words, o->line.nwords, err)) return false;
     cores_table(&t, &s);
-    cores_plot(&p, plot_size(o), &s);
+    if (o->plot) cores_plot(&p, plot_size(o), &s);
     const bool ok = give_both(o, &t, &p, err);
     cores_free(&s);
     return ok;

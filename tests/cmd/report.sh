@@ -269,6 +269,11 @@ cat >"$tmp/bench.jsonl" <<'END'
 END
 expect 0 '^full,512,2,1024,,,40,4' "what cast_bench prints, as CSV" "$report" "$tmp/bench.jsonl" --what length --format csv
 cp "$tmp/out" "$tmp/bench.csv"
+for i in {1..18}; do sed -n "s/^full/mechanism-$i/p" "$tmp/bench.csv"; done | cat <(head -1 "$tmp/bench.csv") - >"$tmp/many.csv"
+for what in length growth; do
+    "$report" "$tmp/many.csv" --what $what --format csv >"$tmp/out" 2>"$tmp/log"
+    check "without a plot nothing is said of a legend ($what)" test ! -s "$tmp/log" -a -s "$tmp/out"
+done
 check "and a plot of that" with "$tmp/bench.csv" --what length --plot "$tmp/length.svg" --keep
 check "with both" grep -qx '512 2 40' "$tmp/length.svg.gnuplot"
 sed 's/"tokens": 512/"threads": 2, "tokens": 512/' "$tmp/bench.jsonl" >"$tmp/two"
