@@ -33,6 +33,7 @@ static void add_example(Reading *r, int first, int second, char *name) {
 static int read_ids(const Reading *r, const Lines *l, Span s, Err *err) {
     int n = 0;
     const char *at = s.at, *end = s.at + s.size;
+    while (at < end && *at == ' ') at++;
     while (at < end) {
         int id = 0;
         const char *word = at;

@@ -90,6 +90,9 @@ END
     "$bin/cast_eval" "$tmp/custom" --predict "$tmp/own.csv" >"$tmp/log" 2>&1
     expect 0 'line 6$' "lines of ids" predict custom "$tmp/ids.txt" --predict "$tmp/ids.csv"
     check "are the documents that have them" same "$tmp/own.csv" "$tmp/ids.csv"
+    sed 's/ /  /g; s/^/  /; s/$/ /' "$tmp/ids.txt" >"$tmp/wide.txt"
+    expect 0 'line 6$' "with more blanks" predict custom "$tmp/wide.txt" --predict "$tmp/wide.csv"
+    check "are the same" same "$tmp/own.csv" "$tmp/wide.csv"
     expect 65 'line 1, byte 3: expected numbers from 0 to 15' "an id that there is not" bash -c "echo 3 16 | '$bin/cast_eval' '$tmp/custom' --input -"
     expect 65 'line 1: 2 columns between TABs, expected one' "ids behind a TAB" \
         bash -c "printf '3\t4\n' | '$bin/cast_eval' '$tmp/custom' --input -"
