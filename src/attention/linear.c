@@ -72,9 +72,10 @@ static void project(const Linear *o, const AttnCall *c) {
 /* On which side of 0 each element is: phi's second derivative jumps there, which differences of
  * gradients must not straddle. */
 static void tell_sides(const Linear *o, AttnTrace *trace) {
-    const int n = o->N * o->s->d;
-    for (int i = ATTN_Q; i <= ATTN_K; i++)
-        for (int j = 0; j < n; j++) attn_trace_choice(trace, o->rows.qkv[i][j] > 1, i * n + j);
+    const size_t n = (size_t)o->N * (size_t)o->s->d;
+    for (size_t i = ATTN_Q; i <= ATTN_K; i++)
+        for (size_t j = 0; j < n; j++)
+            attn_trace_choice(trace, o->rows.qkv[i][j] > 1, (uint32_t)(i * n + j));
 }
 
 /* ---- forward ---- */

@@ -130,9 +130,10 @@ static void trace_side(const Rounds *o, AttnTrace *trace, int side, int size, in
     for (int head = 0; head < o->s->h; head++)
         for (int round = 0; round < o->rounds; round++) {
             const int *order = rounds_order(o, side, round, head), row = head * o->rounds + round;
+            const uint32_t at = (uint32_t)(row * 2 + side) * (uint32_t)o->N;
             for (int i = 0; i < o->N; i++) {
                 const int chunk = i / size;
-                attn_trace_choice(trace, (row * 2 + side) * o->N + chunk, order[i]);
+                attn_trace_choice(trace, at + (uint32_t)chunk, (uint32_t)order[i]);
                 if (groups) groups[(size_t)row * (size_t)trace->stride + (size_t)order[i]] = chunk;
             }
         }
