@@ -15,15 +15,10 @@ static void add_range(cJSON *o, const ConfigKey *k) {
 }
 
 static void add_parity(cJSON *o, const char *parity) {
-    cJSON *even = cJSON_CreateObject();
-    cJSON_AddNumberToObject(even, "multipleOf", 2);
-    if (!strcmp(parity, KEY_ODD_OR_0)) cJSON_AddNumberToObject(even, "minimum", 1);
-    if (strcmp(parity, KEY_EVEN) != 0)
-        cJSON_AddItemToObject(o, "not", even);
-    else {
-        cJSON_AddNumberToObject(o, "multipleOf", 2);
-        cJSON_Delete(even);
-    }
+    const bool even = !strcmp(parity, KEY_EVEN);
+    cJSON *of_even = even ? o : cJSON_AddObjectToObject(o, "not");
+    cJSON_AddNumberToObject(of_even, "multipleOf", 2);
+    if (!even) cJSON_AddNumberToObject(of_even, "minimum", 1);
 }
 
 static cJSON *number(const ConfigKey *k) {

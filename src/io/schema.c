@@ -80,11 +80,10 @@ static bool may_be_minus_1(const ConfigKey *k) {
     return k->type == KEY_REAL && k->choices && !strcmp(k->choices, KEY_OR_MINUS_1);
 }
 
-/* "an integer from 1 to 64", "an odd integer from 1 to 255". */
+/* "an integer from 1 to 64", "an even integer from 2 to 255". */
 static void describe_range(const ConfigKey *k, char buf[TEXT_SIZE]) {
     bool whole = k->type != KEY_REAL;
     const char *what = is_parity(k, KEY_EVEN)       ? "an even integer"
-                       : is_parity(k, KEY_ODD)      ? "an odd integer"
                        : is_parity(k, KEY_ODD_OR_0) ? "0 or an odd integer"
                        : whole                      ? "an integer"
                                                     : "a number";
@@ -148,7 +147,6 @@ static bool store_int(int *out, const ConfigKey *k, const cJSON *v) {
     if (x < fmax(k->min, INT_MIN) || x > fmin(k->max, INT_MAX)) return false;
     const bool odd = fmod(x, 2) != 0;
     if (is_parity(k, KEY_EVEN) && odd) return false;
-    if (is_parity(k, KEY_ODD) && !odd) return false;
     if (is_parity(k, KEY_ODD_OR_0) && !odd && x != 0) return false;
     *out = (int)x;
     return true;

@@ -21,7 +21,6 @@ enum { KEY_TEXT_MAX = 1024 };
 
 /* What a KEY_INT must be besides its range; NULL: any number. */
 #define KEY_EVEN "even"
-#define KEY_ODD "odd"
 #define KEY_ODD_OR_0 "odd or 0"
 /* What a KEY_REAL may be besides its range. */
 #define KEY_OR_MINUS_1 "or -1"

@@ -143,12 +143,11 @@ static void names_what_is_wrong(void **state) {
 
 /* Numbers of which only even or odd ones are taken. */
 typedef struct Parities {
-    int even, odd, odd_or_0;
+    int even, odd_or_0;
 } Parities;
 
 static const ConfigKey parities[] = {
     {"buckets", KEY_INT, offsetof(Parities, even), "64", 2, 65536, KEY_EVEN, "even"},
-    {"taps", KEY_INT, offsetof(Parities, odd), "3", 1, 255, KEY_ODD, "odd"},
     {"kernel", KEY_INT, offsetof(Parities, odd_or_0), "0", 0, 1023, KEY_ODD_OR_0, "odd, or none"},
     {0},
 };
@@ -167,10 +166,11 @@ static void even_and_odd_are_taken(void **state) {
         const char *text;
         Parities read;
     } rows[] = {
-        {"{}", {64, 3, 0}},
-        {"{\"buckets\": 2, \"taps\": 1, \"kernel\": 1}", {2, 1, 1}},
-        {"{\"buckets\": 65536, \"taps\": 255, \"kernel\": 1023}", {65536, 255, 1023}},
-        {"{\"buckets\": 6e1, \"taps\": 5.0, \"kernel\": -0}", {60, 5, 0}},
+        {"{}", {64, 0}},
+        {"{\"buckets\": 2, \"kernel\": 1}", {2, 1}},
+        {"{\"buckets\": 65536, \"kernel\": 1023}", {65536, 1023}},
+        {"{\"buckets\": 6e1, \"kernel\": 5.0}", {60, 5}},
+        {"{\"kernel\": -0}", {64, 0}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Parities p;
@@ -188,12 +188,9 @@ static void even_and_odd_are_refused(void **state) {
         {"buckets",
          "an even integer from 2 to 65536",
          {"0", "1", "3", "65535", "65537", "65538", "-2", "2.5"}},
-        {"taps",
-         "an odd integer from 1 to 255",
-         {"0", "2", "254", "256", "257", "-1", "1.5", "\"odd\""}},
         {"kernel",
          "0 or an odd integer from 0 to 1023",
-         {"2", "4", "1022", "1024", "1025", "-1", "0.5", "null"}},
+         {"2", "4", "1022", "1024", "1025", "-1", "\"odd\"", "null"}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t j = 0; j < 8; j++) {
