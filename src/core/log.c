@@ -5,10 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/err.h"
+
+#define RESET "\033[0m"
+#define YELLOW "\033[33m"
 
 static char heading[128];
 static bool answers; /* lines of log_info are what was asked for: on standard output */
@@ -21,6 +25,16 @@ static bool is_terminal(int fd) {
 }
 
 bool log_is_terminal(void) { return is_terminal(STDERR_FILENO); }
+
+int log_columns(int otherwise) {
+    enum { LEAST = 2, MOST = 10000 };
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    const long said = columns ? strtol(columns, NULL, 10) : 0;
+    if (said >= LEAST && said <= MOST) return (int)said;
+    const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= LEAST;
+    return known ? size.ws_col : otherwise;
+}
 
 /* no-color.org and bixense.com/clicolors */
 bool log_takes_colour(int fd) {
@@ -81,7 +95,7 @@ void log_headed(const char *style, const char *head, const char *fmt, ...) {
     char before[256];
     const int fd = answers ? STDOUT_FILENO : STDERR_FILENO;
     va_list ap;
-    snprintf(before, sizeof before, "%s%s%s", style_on(fd, style), head, style_on(fd, LOG_RESET));
+    snprintf(before, sizeof before, "%s%s%s", style_on(fd, style), head, style_on(fd, RESET));
     va_start(ap, fmt);
     print_line(info_stream(), before, "", fmt, ap);
     va_end(ap);
@@ -91,9 +105,9 @@ void log_warn(const char *fmt, ...) {
     char before[32];
     va_list ap;
     if (silent) return;
-    snprintf(before, sizeof before, "%swarning: ", style_on(STDERR_FILENO, LOG_YELLOW));
+    snprintf(before, sizeof before, "%swarning: ", style_on(STDERR_FILENO, YELLOW));
     va_start(ap, fmt);
-    print_line(stderr, before, style_on(STDERR_FILENO, LOG_RESET), fmt, ap);
+    print_line(stderr, before, style_on(STDERR_FILENO, RESET), fmt, ap);
     va_end(ap);
 }
 

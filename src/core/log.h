@@ -10,12 +10,10 @@
 /* A line. What it tells of may come from outside: control characters become '?', as in errors. */
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* With words of our own before it, in a style where standard error takes colours. */
-#define LOG_RESET "\033[0m"
+/* With words of our own before it, in a style where they go to what takes colours. */
 #define LOG_BOLD "\033[1m"
 #define LOG_FAINT "\033[2m"
 #define LOG_RED "\033[31m"
-#define LOG_YELLOW "\033[33m"
 void log_headed(const char *style, const char *head, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -43,6 +41,8 @@ LogCount log_count_start(const char *what, const char *things);
 void log_count(LogCount *c, int done, int total);
 
 bool log_is_terminal(void);
+/* Letters that a line on standard output has room for: $COLUMNS, the terminal's, or `otherwise`. */
+int log_columns(int otherwise);
 /* Whether colours may be written to this descriptor. */
 bool log_takes_colour(int fd);
 

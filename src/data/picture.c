@@ -1,6 +1,5 @@
 #include "data/picture.h"
 
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,12 +58,6 @@ int picture_side(int pixels) {
     return (int)side;
 }
 
-static int columns(void) {
-    const char *text = getenv("COLUMNS");
-    long n = text ? strtol(text, NULL, 10) : 0;
-    return n > 1 && n < INT_MAX ? (int)n : USUAL_COLUMNS;
-}
-
 /* The mean of the pixels of a square of side `by`, of which the picture may cut off a part. */
 static int mean(const int *grey, int width, int height, int y0, int x0, int by) {
     int64_t sum = 0, n = 0;
@@ -75,7 +68,8 @@ static int mean(const int *grey, int width, int height, int y0, int x0, int by) 
 
 void picture_print(const int *grey, int width, int height) {
     const Ink ink = choose_ink();
-    const int room = ink == INK_ASCII ? columns() / 2 : columns(), by = (width - 1) / room + 1;
+    const int columns = log_columns(USUAL_COLUMNS), room = ink == INK_ASCII ? columns / 2 : columns,
+              by = (width - 1) / room + 1;
     const int w = (width - 1) / by + 1, h = (height - 1) / by + 1;
     int *small = mem_alloc((size_t)w * (size_t)h, sizeof *small);
     for (int y = 0; y < h; y++)

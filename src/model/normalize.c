@@ -2,6 +2,9 @@
 
 #include "ops/norm.h"
 
+#define LAYER_EPS REAL(1e-5)
+#define SCALE_EPS REAL(1e-5)
+
 void norm_forward(const Pass *p, const Doc *doc, int index, real *y, const real *x, int r0, int n) {
     const NormAt *at = &p->m->norms[index];
     const int d = p->m->conf.d;

@@ -4,8 +4,6 @@
 
 #include "model/doc.h"
 
-#define LAYER_EPS REAL(1e-5)
-#define SCALE_EPS REAL(1e-5)
 #define BATCH_EPS 1e-5
 #define BATCH_MOMENTUM 0.1
 

@@ -1,22 +1,15 @@
 #include "report/terminal.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
+#include "core/log.h"
 #include "core/mem.h"
 #include "report/sheet.h"
 
-enum { LEAST = 20, MOST = 10000, USUAL = 100 };
-
 int terminal_letters(void) {
-    struct winsize size;
-    const char *columns = getenv("COLUMNS");
-    const long said = columns ? strtol(columns, NULL, 10) : 0;
-    if (said >= LEAST && said <= MOST) return (int)said;
-    const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= LEAST;
-    return known ? size.ws_col : USUAL;
+    enum { LEAST = 20, USUAL = 100 };
+    const int columns = log_columns(USUAL);
+    return columns > LEAST ? columns : LEAST;
 }
 
 static double letters_of(const char *s) { return text_width(s); }
