@@ -56,7 +56,8 @@ static const Program program = {
     "usage: cast_bench [CONFIG] [key=value ...]\n\n"
     "Of CONFIG, the training step on random tokens at full length: samples/s, GFLOP/s and share of "
     "the FMA peak, a breakdown by part of the model, peak memory. Last, or without CONFIG, the "
-    "machine's limits, which --json has where there is no CONFIG. FLOPs are those of the products "
+    "machine's limits, which --json has where there is no CONFIG, and --approximation never. FLOPs "
+    "are those of the products "
     "in the method's definition, 2 for a multiply-add, three times "
     "the forward pass, however they are computed here; recomputation, exponentials and everything "
     "elementwise count as nothing.\n",

@@ -41,8 +41,8 @@ static const Option options[] = {
     {"out", OPTION_TEXT, AT(out), "O",
      "logits [B,classes] (of masked tokens, in the shape of tokens, [B,N,vocab], 0 elsewhere), "
      "loss [1], grad.<parameter>, and what attention chose: clusters.<block> "
-     "I32 [B,C,k] (-1: an empty slot), groups.<block> and groups_key.<block> I32 [B,h,rounds,N] "
-     "(-1: in none); of pairs [B,2,...]"},
+     "I32 [B,C,k] (-1: an empty slot), groups.<block> and groups_key.<block> I32 [B,h,rounds,T] "
+     "(-1: in none; T: the tokens of the longest document, cls counted); of pairs [B,2,...]"},
     {"steps", OPTION_INT, AT(steps), "N",
      "apply N updates of CONFIG's optimiser on this batch first; running statistics stay", 1,
      INT_MAX},
@@ -58,6 +58,7 @@ static const Program program = {
     "one forward and backward in the open",
     "usage: cast_step CONFIG [key=value ...] --weights W --batch B [--out O] [--steps n "
     "--weights-out W]\n"
+    "                 [--threads N]\n"
     "       cast_step CONFIG [key=value ...] --init SEED --weights-out W\n\n"
     "One forward and backward pass of CONFIG's model (no dropout), or n updates on the same "
     "batch.\n",

@@ -53,7 +53,8 @@ static const Program program = {
     "first other status mpirun ends all. Open MPI binds each process to a core or so: give it "
     "--bind-to none, and the sweep --threads N.\n",
     options,
-    "Exit status: 0 all runs are done; 1 some failed; 75 stopped by a signal, and saved; others as "
+    "Exit status: 0 all runs are done, or that of --only, or none was to be made (--dry-run, "
+    "--slurm); 1 some failed or cannot be run; 75 stopped by a signal, and saved; others as "
     "cast_train's, where nothing could be begun. 'cast_train --help' lists the keys. 'cast_report "
     "DIR' shows what came of it.\n",
     .needs = "CONFIG",

@@ -59,9 +59,9 @@ static const Program program = {
     "cast_viz",
     "what the clusters of a trained model hold",
     "usage: cast_viz RUN|CHECKPOINT [key=value ...] --index I [--split SPLIT] [--layer L]\n"
-    "                [--head H] [--out DIR]\n"
+    "                [--head H] [--out DIR] [--color WHEN] [--last] [--threads N]\n"
     "       cast_viz RUN|CHECKPOINT [key=value ...] --stats [--kept] [--split SPLIT]\n"
-    "                [--limit N] [--json]\n\n"
+    "                [--limit N] [--json] [--last] [--threads N]\n\n"
     "Which tokens the clusters of a trained CAST model hold; or of each head the groups of "
     "clustered, "
     "i-clustered, lsh or smyrf attention. RUN is a run's directory, CHECKPOINT "

@@ -14,8 +14,9 @@ int machine_cores(void);
  * where `mount` has the files of all. */
 #define MACHINE_GROUPS "/sys/fs/cgroup", "/proc/self/cgroup"
 int machine_quota(const char *mount, const char *groups);
-/* Bytes that such groups have left below the least limit (memory.max, memory.limit_in_bytes), where
- * what files have in memory counts as free, since it goes when room is needed; 0: there is none. */
+/* The least that any such group has left below its own limit (memory.max, memory.limit_in_bytes),
+ * in bytes, where what files have in memory counts as free, since it goes when room is needed; 0:
+ * none has a limit. */
 double machine_memory(const char *mount, const char *groups);
 
 #endif

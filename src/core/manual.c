@@ -130,16 +130,18 @@ static const struct {
     const char *meaning;
 } statuses[] = {
     {0, "done"},
-    {1, "of cast_sweep: some runs failed"},
+    {1, "of cast_sweep: some runs failed or cannot be run"},
     {EX_USAGE, "the command line is wrong"},
     {EX_DATAERR, "what a file holds is wrong, or damaged"},
     {EX_NOINPUT, "a file or directory is missing, or cannot be read"},
     {EX_UNAVAILABLE,
-     "a program that this one calls (gnuplot) is missing or fails, or a rank of a job is gone"},
-    {EX_SOFTWARE, "a number is not finite, or a mistake of the program itself"},
-    {EX_OSERR,
-     "no memory, threads or stacks as they are needed, or a processor that lacks what the "
-     "program was built for"},
+     "a program that this one calls (gnuplot) is missing or fails, a rank of a job is gone, or MPI "
+     "cannot be used"},
+    {EX_SOFTWARE,
+     "a number is not finite, a process that this one began was ended by a signal, or a "
+     "mistake of the program itself"},
+    {EX_OSERR, "no memory, threads, stacks or processes as they are needed, or a processor that "
+               "lacks what the program was built for"},
     {EX_CANTCREAT, "a file cannot be made, has no room, or would take the place of another's; or "
                    "another process is at work in the directory"},
     {EX_IOERR, "a write failed"},

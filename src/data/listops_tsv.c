@@ -21,8 +21,8 @@ static int word_id(Span s) {
     return -1;
 }
 
-/* The ids of an expression into `ids`, which has room for half its bytes; how many, -1 and err
- * where there are none. */
+/* The ids of an expression into `ids`, which has room for half its bytes and one more; how many,
+ * -1 and err where there are none. */
 static int read_source(const Lines *l, Span s, int *ids, Err *err) {
     int n = 0, open = 0;
     for (size_t i = 0; i < s.size;) {

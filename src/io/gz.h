@@ -4,8 +4,8 @@
  * Meant for archives from elsewhere: memory is constant, and output is bounded by `cap` bytes and
  * beyond the first MiB by GZ_RATIO bytes for every byte read, so that a small file cannot unfold
  * without end. Zeros behind the last member are padding; anything else there is an error. Errors
- * are EX_DATAERR (EX_NOINPUT where the file itself cannot be read) and name the file and the byte.
- */
+ * are EX_DATAERR (EX_NOINPUT where the file itself cannot be read) and name the file and, but for
+ * bounds, the byte. */
 #ifndef IO_GZ_H
 #define IO_GZ_H
 

@@ -37,8 +37,9 @@ double json_number(const cJSON *root, const char *path);
 cJSON *json_value(const char *text, int max_depth);
 
 /* Sets the dotted path to `value`, creating objects on the way: "model.attention.clusters=32", as
- * json_value has it. EX_USAGE: no '=', an empty key, a path that leads through something other than
- * an object, or has more than 16 parts, bad UTF-8. */
+ * json_value has it; but what begins with { or [ must be JSON (EX_CONFIG). EX_USAGE: no '=', an
+ * empty key, a path that leads through something other than an object, or has more than 16 parts,
+ * bad UTF-8. */
 bool json_override(cJSON *root, const char *assignment, Err *err);
 /* The same of a value that is a string, whatever it looks like: "data.dir=2024"; but quotes around
  * it are JSON's. */

@@ -4,7 +4,8 @@
  * The reader checks what the reference implementation checks: header length and size, valid UTF-8
  * and JSON without duplicate keys, offsets without holes or overlap that cover the file to its last
  * byte, sizes that match dtype and shape with checked products. Headers beyond 16 MiB are refused.
- * Errors are EX_DATAERR and name the file and the tensor. */
+ * Its errors are EX_DATAERR (EX_NOINPUT: the file cannot be read) and name the file, and the tensor
+ * where it is one's; the writer's are atomic_open's and EX_IOERR. */
 #ifndef IO_SAFETENSORS_H
 #define IO_SAFETENSORS_H
 

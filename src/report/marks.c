@@ -12,7 +12,8 @@ static const struct {
     const char *meaning;
 } marks[MARK_LETTERS] = {
     {'D', "other data than the benchmark's (a part of its test set, its Retrieval in part, sets "
-          "generated with other parameters, more examples of training)"},
+          "generated with other parameters, pictures of another size or contours, more examples of "
+          "training)"},
     {'A', "augmented"},
     {'P', "pretrained (train.init)"},
     {'L', "more than 10 % more parameters than the shipped config"},

@@ -7,8 +7,9 @@
 #include "report/table.h"
 
 enum {
-    MARK_DATA = 1,       /* a part of the test set, the subset of Retrieval, generated otherwise, or
-                            more examples than the benchmark's */
+    MARK_DATA = 1,       /* a part of the test set, the subset of Retrieval, generated otherwise,
+                            pictures of another size or other contours, or more examples than the
+                            benchmark's */
     MARK_AUGMENTED = 2,  /* data.augment */
     MARK_PRETRAINED = 4, /* train.init */
     MARK_LARGER = 8,     /* more than 10 % more parameters than the shipped config of the task */

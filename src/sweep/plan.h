@@ -54,8 +54,9 @@ typedef struct Plan {
 /* Reads and checks all, and writes nothing. What is wrong with all runs, or with a key or value on
  * its own, is an error (of config_load); a combination that does not go together, or a new run that
  * lacks what it needs (train/begin.h), is PLAN_WRONG. EX_CONFIG too where `dir` holds a sweep or a
- * run of another config, and EX_CANTCREAT where it is a run's own, or holds what no sweep has. On
- * error nothing is to be freed. */
+ * run of another config, EX_CANTCREAT where it is a run's own, or holds what no sweep has,
+ * EX_NOINPUT where it cannot be read, and EX_DATAERR where its sweep.json is none. On error nothing
+ * is to be freed. */
 bool plan_open(Plan *p, const PlanRequest *r, Err *err);
 void plan_close(Plan *p);
 

@@ -11,7 +11,8 @@ typedef struct SlurmJob {
     int nodes;   /* of a run, with a rank each */
 } SlurmJob;
 
-/* Into `path`. r: what the plan was made of. EX_CANTCREAT, EX_IOERR, EX_OSERR. */
+/* Into `path`. r: what the plan was made of. EX_USAGE: "-"; EX_CANTCREAT, EX_IOERR,
+ * EX_OSERR. */
 bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const SlurmJob *job,
                  Err *err);
 

@@ -18,8 +18,9 @@ typedef struct Approximation {
 
 /* Of `other`'s attention where the attention of `t`, which may be the same, runs: on the first
  * `limit` examples of t's split (0: on all), in its batches. EX_CONFIG: documents are too
- * long for `other`; EX_TEMPFAIL: a signal came; EX_SOFTWARE: weights or a loss are not finite;
- * EX_OSERR: memory. On error nothing is to be freed. */
+ * long for `other`; EX_TEMPFAIL: a signal came; EX_DATAERR: the data were written to meanwhile;
+ * EX_SOFTWARE: weights or a loss are not finite; EX_OSERR: memory. On error nothing is to be freed.
+ */
 bool approximate(Approximation *a, Trained *t, const Trained *other, int limit, Err *err);
 
 /* Of a config's attention on `documents` of full length: queries, keys and values are N(0,1), the

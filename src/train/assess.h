@@ -30,8 +30,9 @@ typedef struct Assessment {
  *   index,label,predicted,p0,p1,...
  * index in the split, as viz_open counts (where val is held out of train.safetensors that is no
  * row of the file), classes, and the probability of each class (softmax of the logits).
- * EX_TEMPFAIL: a signal came; EX_SOFTWARE: weights or a loss are not finite; nothing was written of
- * either. EX_CANTCREAT, EX_IOERR, EX_USAGE: predict. On error nothing is to be freed. */
+ * EX_TEMPFAIL: a signal came; EX_DATAERR: the data were written to meanwhile; EX_SOFTWARE: weights
+ * or a loss are not finite; nothing was written of either. EX_CANTCREAT, EX_IOERR, EX_USAGE:
+ * predict. On error nothing is to be freed. */
 bool assess(Assessment *a, Trained *t, const char *predict, int limit, Err *err);
 void assess_free(Assessment *a);
 

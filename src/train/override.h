@@ -15,7 +15,8 @@ typedef struct Section {
 } Section;
 
 /* Sets the keys in `root`, in their order. One that changes the mechanism drops the other keys of
- * model.attention first. EX_USAGE: as json_override, or `base`, which a file alone can have. */
+ * model.attention first. EX_USAGE and EX_CONFIG: as json_override; EX_USAGE too of
+ * `base`, which a file alone can have. */
 bool override_apply(cJSON *root, const Section *sections, char *const *overrides, int count,
                     Err *err);
 

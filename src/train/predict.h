@@ -15,9 +15,9 @@ typedef struct Predictions {
 } Predictions;
 
 /* `t` was opened with an input. `csv`: a file as assess.h has it, without labels, and with where
- * each is from behind the probabilities; or NULL. EX_TEMPFAIL: a signal came; EX_SOFTWARE: weights
- * or a loss are not finite; EX_USAGE: it was trained to guess masked tokens; EX_CANTCREAT,
- * EX_IOERR: csv. On error nothing is to be freed. */
+ * each is from behind the probabilities; or NULL. EX_TEMPFAIL: a signal came; EX_DATAERR: the data
+ * were written to meanwhile; EX_SOFTWARE: weights or a loss are not finite; EX_USAGE: it was
+ * trained to guess masked tokens; EX_CANTCREAT, EX_IOERR: csv. On error nothing is to be freed. */
 bool predict(Predictions *p, Trained *t, const char *csv, Err *err);
 void predictions_free(Predictions *p);
 

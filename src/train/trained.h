@@ -49,7 +49,8 @@ bool trained_as_it_was(const Trained *t);
 /* Whether it was trained to guess masked tokens, and knows no classes. */
 bool trained_guesses(const Trained *t);
 
-/* evaluate (train/evaluate.h) of its split, which signals stop; errors of the weights name them. */
+/* evaluate (train/evaluate.h) of its split, which signals stop; errors of the weights name them.
+ * EX_DATAERR: the data were written to meanwhile. */
 bool trained_evaluate(Score *score, Trained *t, const char *what, const Watch *watch, Err *err);
 
 /* A class as people read it, into buf: "1 positive", or its number alone. */

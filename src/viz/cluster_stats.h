@@ -51,8 +51,9 @@ LayerStats cluster_sums_means(const ClusterSums *s);
 int cluster_stats_rows(const Trained *t);
 
 /* Of the first `limit` examples of the split (0: of all); stats has these rows. The model was
- * opened with a batch of any size. EX_DATAERR: no clusters; EX_TEMPFAIL: a signal came;
- * EX_SOFTWARE: weights or a loss are not finite. */
+ * opened with a batch of any size. EX_DATAERR: no clusters, or the data were written to meanwhile;
+ * EX_TEMPFAIL: a signal came; EX_SOFTWARE: weights or a loss are not finite; EX_OSERR: memory, of
+ * `kept`. */
 bool cluster_stats(LayerStats *stats, Trained *t, int limit, bool kept, Err *err);
 
 void cluster_stats_print(FILE *f, const LayerStats *stats, const Trained *t);
