@@ -54,7 +54,7 @@ report() { # report NAME
 # Text's norm in the pages, which configs/text.json had then (results/paper.md).
 scale="model.norm=scale model.pre_norm=false"
 
-# Full attention on Text and on Image, an hour each on two cores.
+# Full attention on Text and on Image, 30 to 40 minutes each on two cores of a Zen 5.
 full() {
     local dir=runs/swap$suffix
     # shellcheck disable=SC2086

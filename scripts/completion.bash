@@ -22,7 +22,7 @@ _cast_values() { # _cast_values PROGRAM NAME
     case $2 in
     --split) echo train val test ;;
     --format) echo md latex csv terminal ;;
-    --what) echo loss accuracy clusters length growth cores points ;;
+    --what) echo loss accuracy clusters lines length growth cores points ;;
     --x) echo steps time tokens ;;
     --band) echo range sd ;;
     --color) echo auto always never ;;

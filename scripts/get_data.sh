@@ -1,8 +1,8 @@
 #!/bin/bash
 # get_data.sh TASK [DIR]: fetches a task's official files, checks them and imports them into DIR (data/TASK).
 #
-#   image      CIFAR-10, binary version        162 MB   MD5 published by its authors
-#   text       Large Movie Review Dataset       80 MB   MD5 known
+#   image      CIFAR-10, binary version        170 MB   MD5 published by its authors
+#   text       Large Movie Review Dataset       84 MB   MD5 known
 #   retrieval  LRA's release, its tsv_data     8.2 GB   no checksum is published: the import checks what it reads
 #   listops    LRA's release, its listops-1000 8.2 GB   likewise, and works out every answer again
 #              (not needed: cast_data generate listops makes a set by the same rules)

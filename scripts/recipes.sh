@@ -83,7 +83,7 @@ cast_train() {
     case $status in 0) ;; 75 | 1[234]?) exit $status ;; *) failed=1 ;; esac
 }
 
-# What `best` was chosen from: 10 to 30 minutes a row on two quiet cores (results/best.md has the speeds). Names are
+# What `best` was chosen from: 10 to 32 minutes a row on two quiet cores (results/best.md has the speeds). Names are
 # those of the page, which has the rows that were run.
 modern="model.positions=rope model.norm=layer model.pre_norm=true train.lr=2e-3"
 residual="model.positions=rope model.norm=batch model.pre_norm=true model.conv_residual=true"

@@ -19,7 +19,7 @@ export PATH=$bin:$PATH
 
 # ---- synthetic files in the forms of the official ones ----
 
-# Expressions of 5 to 23 tokens with their values.
+# Expressions of 4 to 26 tokens with their values.
 listops() { # listops ROWS SEED
     awk -v rows="$1" -v seed="$2" '
         function draw(n) { return int(rand() * n) }

@@ -25,7 +25,7 @@
 #                                    the short runs that its rates, norms and so on were chosen from
 #   reproduce.sh best [TASK...]      the best recipes found, one or two seeds: 40 minutes to 3 hours a run
 #   reproduce.sh parts [TASK...]     image-thin and text-batch of the search with one part taken out, 20 minutes a run
-#   reproduce.sh search [TASK...]    the runs of 10 to 30 minutes that the recipes of "best" were chosen from
+#   reproduce.sh search [TASK...]    the runs of 10 to 32 minutes that the recipes of "best" were chosen from
 set -eu
 export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
 cd "$(dirname "$0")/.."
