@@ -18,10 +18,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/commit.h"
+#include "core/cpu.h"
 #include "core/env.h"
 #include "core/log.h"
 #include "core/machine.h"
 #include "core/mem.h"
+#include "core/version.h"
 
 static int me, count = 1;
 static bool alone;
@@ -221,11 +224,34 @@ static bool start_watch(Err *err) {
 
 /* ---- the start and the end ---- */
 
-static void learn_hosts(void) {
-    char host[RANKS_HOST] = "";
-    gethostname(host, sizeof host - 1);
+/* The first that ranks say to each other. Whatever else they say has a form that may be another in
+ * another version or build; this one must stay as it is, so that they find that out. */
+typedef struct Introduction {
+    char host[RANKS_HOST], version[128], build[512];
+} Introduction;
+
+static bool is_same(int rank, const char *what, const char *there, const char *here, Err *err) {
+    return !strcmp(there, here) ||
+           err_set(err, EX_CONFIG,
+                   "rank %d on %s: its %s would give other bits: '%s', and rank 0 has '%s'", rank,
+                   ranks_host(rank), what, there, here);
+}
+
+/* Of rank 0 whether the others are what it is: so one of them tells. */
+static bool introduce(Err *err) {
+    Introduction here = {0}, *all = mem_alloc((size_t)count, sizeof *all);
+    bool ok = true;
+    gethostname(here.host, sizeof here.host - 1);
+    snprintf(here.version, sizeof here.version, "%s %s", CAST_VERSION, commit_here());
+    snprintf(here.build, sizeof here.build, "%s", cpu_build());
+    MPI_Allgather(&here, sizeof here, MPI_CHAR, all, sizeof here, MPI_CHAR, MPI_COMM_WORLD);
     hosts = mem_alloc((size_t)count, sizeof *hosts);
-    MPI_Allgather(host, RANKS_HOST, MPI_CHAR, hosts, RANKS_HOST, MPI_CHAR, MPI_COMM_WORLD);
+    for (int r = 0; r < count; r++) memcpy(hosts[r], all[r].host, sizeof *hosts);
+    for (int r = 1; r < count && me == 0 && ok; r++)
+        ok = is_same(r, "version", all[r].version, here.version, err) &&
+             is_same(r, "build", all[r].build, here.build, err);
+    mem_free(all);
+    return ok;
 }
 
 /* Open MPI binds one or two ranks to a core each: all threads of a rank share it. */
@@ -262,8 +288,7 @@ bool ranks_open(int processors, Err *err) {
         return err_set(err, EX_UNAVAILABLE, "MPI cannot be initialised");
     MPI_Comm_size(MPI_COMM_WORLD, &count);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
-    learn_hosts();
-    if (!may_work(threads, err)) return leave();
+    if (!introduce(err) || !may_work(threads, err)) return leave();
     if (count < 2) return true;
     check_binding(processors);
     return start_watch(err);

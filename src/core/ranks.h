@@ -17,7 +17,8 @@ enum { RANKS_SILENCE = 30, RANKS_HOST = 64 };
 
 /* For main, once, before the others. `processors`: that this process may run on, which is held
  * against what its host has. Started by mpirun as several processes without MPI in the
- * build is an error (EX_USAGE): each would be a program of its own. EX_UNAVAILABLE: this MPI will
+ * build is an error (EX_USAGE): each would be a program of its own. EX_CONFIG, of rank 0: another
+ * rank is of another version or build, which would give other bits. EX_UNAVAILABLE: this MPI will
  * not do, or the environment is another job's; EX_OSERR: there is no thread. */
 bool ranks_open(int processors, Err *err);
 /* For main, last: waits for the other ranks'. */

@@ -3,12 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/commit.h"
-#include "core/cpu.h"
 #include "core/gemm.h"
 #include "core/hash.h"
 #include "core/log.h"
-#include "core/version.h"
 
 typedef struct Result {
     double loss;
@@ -59,8 +56,6 @@ void crew_command(int argc, char **argv) {
 }
 
 static void describe_here(CrewModel *c) {
-    snprintf(c->version, sizeof c->version, "%s %s", CAST_VERSION, commit_here());
-    snprintf(c->build, sizeof c->build, "%s", cpu_build());
     snprintf(c->kernels, sizeof c->kernels, "%s", gemm_kernels());
     snprintf(c->command, sizeof c->command, "%s", command);
     c->command_hash = command_hash;
@@ -162,12 +157,6 @@ void crew_answer_echo(const Call *call) {
     mem_free(data);
 }
 
-static bool is_same(const char *what, const char *here, const char *there, Err *err) {
-    return !strcmp(here, there) ||
-           err_set(err, EX_CONFIG, "its %s would give other bits: '%s', and rank 0 has '%s'", what,
-                   here, there);
-}
-
 bool crew_offer(CrewModel *model, char **json, Err *err) {
     CrewModel here;
     ranks_broadcast(model, sizeof *model);
@@ -182,9 +171,9 @@ bool crew_offer(CrewModel *model, char **json, Err *err) {
         return err_set(err, EX_CONFIG,
                        "was started with another command than rank 0: they differ behind '%s'",
                        here.command);
-    return is_same("version", here.version, model->version, err) &&
-           is_same("build", here.build, model->build, err) &&
-           is_same("kernels", here.kernels, model->kernels, err);
+    return !strcmp(here.kernels, model->kernels) ||
+           err_set(err, EX_CONFIG, "its kernels would give other bits: '%s', and rank 0 has '%s'",
+                   here.kernels, model->kernels);
 }
 
 void crew_answer(const Model *m, int max_batch, const Err *err) {

@@ -28,13 +28,14 @@ typedef struct Call {
     double sum_seconds; /* as of Deal */
 } Call;
 
-/* An engine's model, and what ranks have to have in common for its bits. */
+/* An engine's model, and what ranks have to have in common for its bits besides version and build,
+ * which ranks_open has seen to. */
 typedef struct CrewModel {
     ModelTask task;
     int max_batch, lanes;
     bool train;
     size_t json; /* bytes of the keys */
-    char version[128], build[512], kernels[256], command[512];
+    char kernels[256], command[512];
     uint64_t command_hash; /* of all of it: what is shown may be cut */
 } CrewModel;
 
@@ -44,8 +45,8 @@ void crew_command(int argc, char **argv);
 
 /* ---- rank 0 ---- */
 
-/* EX_CONFIG where a rank's command, version, build or kernels are others, which would give other
- * bits, or what kept it from opening its engine; its host is named. */
+/* EX_CONFIG where a rank's command or kernels are others, which would give other bits, or what kept
+ * it from opening its engine; its host is named. */
 bool crew_hire(const Model *m, int max_batch, int lanes, bool train, Err *err);
 void crew_release(void);
 void crew_weights(const Model *m, const real *w);
