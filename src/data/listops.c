@@ -197,6 +197,7 @@ const Task task_listops = {
     .max_length = 2000,
     .shortest = 501,
     .masked = 0.1,
+    .chance = 0.17, /* 0; 9 is as common */
     .official = {96000, 2000, 2000},
     .source = "basic_train.tsv, basic_val.tsv and basic_test.tsv of the Long Range Arena's release",
     .generated = {RULES},

@@ -49,6 +49,7 @@ struct Task {
     int max_length;     /* what training reads of a sequence by default */
     int shortest;       /* no example of the benchmark's has fewer tokens; 0: some may have one */
     double masked;      /* masked training's share of tokens; 0: the config must say it */
+    double chance;      /* the share of the commonest class; 0: of each, 1 / classes */
     bool holds_out;     /* validation is a part of train, chosen when training (data.holdout) */
     int official[3];    /* examples of train, val and test in the official files; 0: none */
     int most;           /* examples that generate makes, in all */

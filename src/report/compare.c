@@ -6,6 +6,7 @@
 #include "core/mem.h"
 #include "io/text.h"
 #include "report/figures.h"
+#include "report/marks.h"
 #include "report/rundata.h"
 
 /* In per cent. */
@@ -169,7 +170,7 @@ static void add_columns(Table *t) {
 }
 
 typedef struct Notes {
-    bool alone, apart, paired, unpaired;
+    bool alone, apart, paired, unpaired, chosen;
 } Notes;
 
 static void add_notes(Table *t, char *const names[2], const Notes *of) {
@@ -180,6 +181,7 @@ static void add_notes(Table *t, char *const names[2], const Notes *of) {
                           "masked training, and of seeds, their standard deviation over the root "
                           "of their number, as squares. 95 %: by Student's t, since few seeds "
                           "tell their deviation badly; 1.96 standard errors each way without."));
+    if (of->chosen) table_note(t, mem_strdup(marks_chosen_note));
     if (of->paired)
         table_note(t, mem_strdup("B - A is taken example by example: what both have right, or "
                                  "both wrong, says nothing of it."));
@@ -242,6 +244,7 @@ bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names
         const Difference d = difference_of(first, second);
         if (d.side[0].seeds == 0 || d.side[1].seeds == 0) continue;
         note(&notes, &d, first->masked);
+        notes.chosen |= marks_chosen_by_test(first) || marks_chosen_by_test(second);
         add_row(t, task, &d);
     }
     if (!err->code && t->rows == 0)

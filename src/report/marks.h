@@ -32,6 +32,10 @@ void marks_letters(char buf[CELL_MARK], unsigned marks);
 /* A note on the letters of `marks`, each explained; to be freed. */
 char *marks_explain(unsigned marks);
 
+/* What MARK_CHOSEN is of, and a note on it for tables without letters. */
+bool marks_chosen_by_test(const Group *g);
+extern const char marks_chosen_note[];
+
 /* Parameters of configs/<task>.json; 0: there is none. */
 double marks_shipped(const char *task);
 

@@ -182,11 +182,6 @@ static void add_group(Ours **rows, int *n, const Group *g) {
     if (is_better(&found, o)) *o = found;
 }
 
-/* Within two standard errors of tossing a coin: what the papers print as a failure. */
-static bool at_chance(const Spread *test, double examples) {
-    return test->mean <= 50 + 2 * 50 / sqrt(examples);
-}
-
 /* "finished: ListOps 2 of 2, Image 1 of 3"; to be freed. */
 static char *count_finished(const Ours *o) {
     char *text;
@@ -215,7 +210,9 @@ static void add_ours(Table *t, const Ours *o, bool last, char *name, char *sourc
         c->sd = test->sd;
         marks_letters(c->mark, k->marks);
         c->apart = (k->marks & MARK_LEFT_OUT) != 0;
-        if (i == PAPER_TASKS - 1 && at_chance(test, k->examples)) mean[i] = FAIL;
+        /* what the papers print as a failure */
+        if (i == PAPER_TASKS - 1 && test->mean <= figures_chance("pathx", k->examples))
+            mean[i] = FAIL;
         if (k->marks & MARK_LEFT_OUT) mean[i] = NONE;
         if (i == PAPER_TASKS - 1 && !k->runs) cell_text(c, "not run");
     }

@@ -7,6 +7,7 @@
 #include "core/mem.h"
 #include "io/text.h"
 #include "report/figures.h"
+#include "report/marks.h"
 
 static bool is_number(const char *s) {
     char *end;
@@ -24,6 +25,7 @@ static const struct {
     int spare;
 } fixed[] = {
     {"finished", "finished", COLUMN_SHARE, 0, BEST_NONE, 9},
+    {"at chance", "at_chance", COLUMN_SHARE, 0, BEST_NONE, 0},
     {"validation, %", "validation_percent", COLUMN_SPREAD, 2, BEST_MOST, 5},
     {"test of best, %", "test_best_percent", COLUMN_SPREAD, 2, BEST_MOST, 0},
     {"test of last, %", "test_last_percent", COLUMN_SPREAD, 2, BEST_MOST, 1},
@@ -36,7 +38,7 @@ static const struct {
     {"epochs", "epochs", COLUMN_NUMBER, SIGNIFICANT + 3, BEST_NONE, 3},
     {"hours", "hours", COLUMN_NUMBER, SIGNIFICANT + 3, BEST_NONE, 4},
 };
-enum { FIXED = sizeof fixed / sizeof *fixed, BITS = 4, UNFINISHED = 5 };
+enum { FIXED = sizeof fixed / sizeof *fixed, AT_CHANCE = 1, BITS = 5, UNFINISHED = 6 };
 
 /* A key's last part, but for one that a fixed column is called by: "train.epochs". */
 static const char *key_title(const Groups *g, const char *key) {
@@ -53,17 +55,26 @@ static void add_key_column(Table *t, const Groups *g, const char *key) {
         SPARE_MOST;
 }
 
-/* Columns that only some tables have. */
+/* What only some tables have: columns, and the note of weights that the test set chose. */
 typedef struct Extra {
-    bool named, unfinished, bits;
+    bool named, at_chance, unfinished, bits, chosen;
 } Extra;
+
+static bool has_column(Extra extra, int i) {
+    switch (i) {
+    case AT_CHANCE: return extra.at_chance;
+    case BITS: return extra.bits;
+    case UNFINISHED: return extra.unfinished;
+    default: return true;
+    }
+}
 
 static void add_columns(Table *t, const Groups *g, Extra extra) {
     if (extra.named) table_column(t, "run", "run", COLUMN_TEXT, 0);
     table_column(t, "task", "task", COLUMN_TEXT, 0)->spare = g->tasks ? 0 : 10;
     for (int i = 0; i < g->nkeys; i++) add_key_column(t, g, g->key[i]);
     for (int i = 0; i < FIXED; i++) {
-        if ((i == BITS && !extra.bits) || (i == UNFINISHED && !extra.unfinished)) continue;
+        if (!has_column(extra, i)) continue;
         Column *c = table_column(t, fixed[i].title, fixed[i].key, fixed[i].kind, fixed[i].digits);
         c->best = fixed[i].best;
         c->spare = fixed[i].spare;
@@ -97,6 +108,7 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
     cell_text(c++, group->task);
     for (int i = 0; i < g->nkeys; i++) put_value(c++, group, g->key[i]);
     put(&c, r->finished, r->runs);
+    if (extra.at_chance) put(&c, r->at_chance, r->runs);
     put(&c, r->validation.mean, r->validation.sd);
     put(&c, r->best.mean, r->best.sd);
     put(&c, r->last.mean, r->last.sd);
@@ -108,6 +120,10 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
 }
 
 static void add_notes(Table *t, bool spread, Extra extra) {
+    if (extra.chosen) table_note(t, mem_strdup(marks_chosen_note));
+    if (extra.at_chance)
+        table_note(t, mem_strdup("at chance: runs whose test, or best validation where they have "
+                                 "none, is within two standard errors of always the same answer."));
     if (spread) table_note(t, mem_strdup("±: the sample standard deviation over runs."));
     if (extra.bits)
         table_note(t, mem_strdup("masked: masked training; its accuracy is of masked tokens, and "
@@ -132,6 +148,8 @@ void results_table(Table *t, const Groups *g) {
         group_result(&r[i], &g->group[i], true);
         spread |= !isnan(r[i].best.sd) || !isnan(r[i].last.sd) || !isnan(r[i].so_far.sd) ||
                   !isnan(r[i].bits.sd);
+        extra.chosen |= marks_chosen_by_test(&g->group[i]);
+        extra.at_chance |= r[i].at_chance > 0;
         extra.unfinished |= r[i].finished < r[i].runs;
         extra.bits |= g->group[i].masked;
     }

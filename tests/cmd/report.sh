@@ -59,6 +59,28 @@ check "of the best weights and of the last" grep -qE '^\| ours: cast topk, last 
 check "which are there" grep -qE '^\| Transformer +\| +36.37 \|.* 54.39 \| +53.66 \| Tay' "$tmp/out"
 expect 64 'papers shows means over seeds' "which are means" "$report" "$tmp/sweep" --papers --each
 
+# ---- what a mean over seeds does not say ----
+
+# Always the same answer has 17 % of ListOps; of 2,000 examples two standard errors are 1.68.
+for run in 1:0.1867 2:0.1868 3:0.60; do
+    make_run "$tmp/stuck/${run%:*}" 4 ${run%:*} 20 ${run#*:}
+    sed -i 's/"which": /"count": 2000, &/' "$tmp/stuck/${run%:*}/metrics.jsonl"
+done
+expect 0 ',listops,3,3,1,3,32.45' "runs at chance are counted" "$report" "$tmp/stuck" --format csv
+sed -i 's/0.1867/0.1868/' "$tmp/stuck/1/metrics.jsonl"
+expect 0 ',listops,3,3,32.4' "and are no column where there are none" "$report" "$tmp/stuck" --format csv
+make_run "$tmp/stuck/1" 4 1 10 0.10
+sed -i 's/"kind": "val"/"count": 500, &/' "$tmp/stuck/1/metrics.jsonl"
+expect 0 'at_chance' "of one without a test its validation counts" "$report" "$tmp/stuck" --format csv
+for holdout in 0 0.1; do
+    cp -r "$tmp/sweep/b" "$tmp/chosen-$holdout"
+    sed -i 's/"listops"/"text"/; s/"data": {/&"holdout": '$holdout', /' "$tmp/chosen-$holdout/config.json"
+done
+expect 0 '^data.holdout=0: the test set validated' "weights that the test set chose are told" "$report" "$tmp/chosen-0"
+expect 0 '^data.holdout=0: the test set validated' "beside others too" "$report" "$tmp/chosen-0.1" "$tmp/chosen-0" --compare
+"$report" "$tmp/chosen-0.1" >"$tmp/out"
+check "and no others" bash -c "! grep -q '^data.holdout=0' '$tmp/out' && grep -q ' text ' '$tmp/out'"
+
 # ---- some columns, and lines of a terminal ----
 
 expect 0 '^\| clusters \| test of best, % \|' "columns by name" "$report" "$tmp/sweep" --columns clusters,test_best_percent
