@@ -113,10 +113,7 @@ static void print_approximation(const Trained *t, const Approximation *a) {
 }
 
 static void print_approximation_json(const Trained *t, const Approximation *a) {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "checkpoint", t->from.path);
-    cJSON_AddNumberToObject(o, "step", (double)t->from.update);
-    cJSON_AddStringToObject(o, "split", split_names[t->split]);
+    cJSON *o = trained_json(t);
     approximation_json(o, a);
     cJSON_AddItemToObject(o, "config", cJSON_Duplicate(t->config.resolved, true));
     json_print_line(stdout, o);

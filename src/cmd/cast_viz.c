@@ -111,6 +111,7 @@ static bool show_example(const Options *o, Trained *t, Err *err) {
         return err_set(err, EX_USAGE, "--layer: the model has layers 0 to %d, got %d", depth - 1,
                        o->layer);
     if (!viz_open(&v, t, o->index, o->layer, o->head, err)) return false;
+    trained_warn(t);
     viz_print(stdout, &v, colours(o));
     fflush(stdout); /* main tells if that fails: the files are of use all the same */
     const bool ok = viz_write(&v, o->out ? o->out : here, err);

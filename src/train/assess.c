@@ -255,12 +255,7 @@ static cJSON *lengths_json(const Assessment *a) {
 }
 
 void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "checkpoint", t->from.path);
-    cJSON_AddStringToObject(o, "which", t->from.which);
-    cJSON_AddNumberToObject(o, "step", (double)t->from.update);
-    if (t->kept) cJSON_AddNumberToObject(o, "average_of", t->kept);
-    cJSON_AddStringToObject(o, "split", split_names[t->split]);
+    cJSON *o = trained_json(t);
     cJSON_AddNumberToObject(o, "count", a->count);
     cJSON_AddNumberToObject(o, "cut", a->cut);
     cJSON_AddNumberToObject(o, "accuracy", a->score.accuracy);

@@ -104,6 +104,7 @@ void predictions_free(Predictions *p) {
 
 void predictions_print(FILE *f, const Predictions *p, const Trained *t) {
     char class[64], seconds[32], rate[32];
+    trained_warn(t);
     fprintf(f, "probability  %-24s  example\n", "class");
     for (int i = 0; i < p->n; i++) {
         trained_class(t, p->predicted[i], class, sizeof class);
@@ -131,9 +132,7 @@ static cJSON *prediction(const Predictions *p, const Trained *t, int i) {
 }
 
 void predictions_print_json(FILE *f, const Predictions *p, const Trained *t) {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "checkpoint", t->from.path);
-    cJSON_AddNumberToObject(o, "step", (double)t->from.update);
+    cJSON *o = trained_json(t);
     cJSON_AddNumberToObject(o, "count", p->n);
     cJSON_AddNumberToObject(o, "cut", p->cut);
     cJSON_AddNumberToObject(o, "seconds", p->seconds);

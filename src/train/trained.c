@@ -202,6 +202,14 @@ const char *trained_class(const Trained *t, int k, char *buf, size_t size) {
     return buf;
 }
 
+char *trained_drawn(const Trained *t, char *buf, size_t size) {
+    buf[0] = '\0';
+    if (t->swap.drawn[0])
+        snprintf(buf, size, "not trained with these weights: %s; by train.seed %d", t->swap.drawn,
+                 t->config.train.seed);
+    return buf;
+}
+
 void trained_print(FILE *f, const Trained *t) {
     char list[768];
     const Config *c = &t->config;
@@ -224,10 +232,25 @@ void trained_print(FILE *f, const Trained *t) {
     fit_changes(c, &t->from, list, sizeof list);
     if (list[0]) text_print(f, "changed  %s\n", list);
     if (t->swap.left[0]) text_print(f, "left     behind: %s\n", t->swap.left);
-    if (t->swap.drawn[0])
-        text_print(f, "drawn    not trained with these weights: %s; by train.seed %d\n",
-                   t->swap.drawn, c->train.seed);
-    if (!t->input.n)
-        text_print(f, "data     %s: %s, %d examples\n", c->data_dir, split_names[t->split],
-                   t->loader.examples[t->split]);
+    if (t->swap.drawn[0]) text_print(f, "drawn    %s\n", trained_drawn(t, list, sizeof list));
+    text_print(f, "data     %s: %s, %d examples\n", c->data_dir, split_names[t->split],
+               t->loader.examples[t->split]);
+}
+
+void trained_warn(const Trained *t) {
+    char drawn[512];
+    if (t->swap.left[0]) log_warn("left behind: %s", t->swap.left);
+    if (t->swap.drawn[0]) log_warn("drawn, and %s", trained_drawn(t, drawn, sizeof drawn));
+}
+
+cJSON *trained_json(const Trained *t) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "checkpoint", t->from.path);
+    cJSON_AddStringToObject(o, "which", t->from.which);
+    cJSON_AddNumberToObject(o, "step", (double)t->from.update);
+    if (t->kept) cJSON_AddNumberToObject(o, "average_of", t->kept);
+    if (!t->input.n) cJSON_AddStringToObject(o, "split", split_names[t->split]);
+    if (t->swap.left[0]) cJSON_AddStringToObject(o, "left_behind", t->swap.left);
+    if (t->swap.drawn[0]) cJSON_AddStringToObject(o, "drawn", t->swap.drawn);
+    return o;
 }

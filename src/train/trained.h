@@ -58,5 +58,13 @@ const char *trained_class(const Trained *t, int k, char *buf, size_t size);
 
 /* What was opened, a line each: checkpoint, model, what was changed, data. */
 void trained_print(FILE *f, const Trained *t);
+/* Where that is not printed: a warning of what was drawn or left behind, if anything was. */
+void trained_warn(const Trained *t);
+/* Of what was drawn, into buf: "not trained with these weights: surrogate; by train.seed 1"; "":
+ * nothing was. Returns buf. */
+char *trained_drawn(const Trained *t, char *buf, size_t size);
+/* For programs: checkpoint, which, step, average_of, split, left_behind, drawn, as far as they are.
+ * To be deleted. */
+cJSON *trained_json(const Trained *t);
 
 #endif

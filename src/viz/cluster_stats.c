@@ -321,10 +321,7 @@ static cJSON *layer_json(const LayerStats *s) {
 }
 
 void cluster_stats_print_json(FILE *f, const LayerStats *stats, const Trained *t) {
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "checkpoint", t->from.path);
-    cJSON_AddNumberToObject(root, "step", (double)t->from.update);
-    cJSON_AddStringToObject(root, "split", split_names[t->split]);
+    cJSON *root = trained_json(t);
     cJSON *layers = cJSON_AddArrayToObject(root, "layers");
     for (int i = 0; i < cluster_stats_rows(t); i++)
         cJSON_AddItemToArray(layers, layer_json(&stats[i]));

@@ -133,6 +133,15 @@ static void put_section(FILE *f, const Viz *v, int doc, int part) {
     fputs("</section>\n", f);
 }
 
+/* Where another attention was swapped in, what of it has learned nothing. */
+static void put_drawn(FILE *f, const Trained *t) {
+    char drawn[512];
+    if (!trained_drawn(t, drawn, sizeof drawn)[0]) return;
+    fputs("<br>Drawn, and ", f);
+    text_html(f, drawn);
+    fputc('.', f);
+}
+
 static void put_page(FILE *f, const Viz *v) {
     fputs(head, f);
     fputs("<title>Clusters: ", f);
@@ -141,7 +150,9 @@ static void put_page(FILE *f, const Viz *v) {
     text_html(f, v->title);
     fputs(".<br>", f);
     text_html(f, v->t->from.path);
-    fprintf(f, ", update %lld.</p>\n", (long long)v->t->from.update);
+    fprintf(f, ", update %lld.", (long long)v->t->from.update);
+    put_drawn(f, v->t);
+    fputs("</p>\n", f);
     fputs(v->traces.groups
               ? "<p>A token's background is the colour of its group. "
               : "<p>A token's background is the colour of its cluster; if it is in several, of the "

@@ -182,6 +182,14 @@ for type in local clustered i-clustered smyrf performer linear nystrom; do
 done
 expect 0 '^drawn    not trained with these weights: planes; by train.seed 1$' "draws are made" \
     "${eval[@]}" "$tmp/full" $key.type=clustered
+expect 0 '^warning: drawn, and not trained with these weights: planes; by train.seed 1$' "of one's own examples too" \
+    bash -c "echo '[MAX 2 3 ]' | '$bin/cast_eval' '$tmp/full' '$key.type=clustered' --input -"
+expect 0 '^warning: left behind: phi.bias, phi.weight, surrogate$' "and what is left" \
+    bash -c "echo '[MAX 2 3 ]' | '$bin/cast_eval' '$tmp/run' '$key.type=full' --input -"
+for output in --limit=2 --approximation; do
+    expect 0 '"left_behind":"phi.bias, phi.weight, surrogate","drawn":"planes",' "and for programs ($output)" \
+        "${eval[@]}" "$tmp/run" $key.type=clustered "$output" --json
+done
 expect 0 '^drawn .*: surrogate, phi.weight, phi.bias; by train.seed 1$' "CAST, with drawn surrogates" \
     "${eval[@]}" "$tmp/full" $key.type=cast $key.clusters=2
 expect 78 "projection' .* is not in it: it was trained with full attention, which has no such weights" \
