@@ -13,7 +13,7 @@ MODES := release debug asan tsan double fuzz cover
 ifeq ($(filter $(MODE),$(MODES)),)
 $(error MODE=$(MODE): one of $(MODES))
 endif
-ifeq ($(origin CC),default)
+ifneq ($(filter default undefined,$(origin CC)),)
 CC := $(if $(filter tsan fuzz cover,$(MODE)),clang,gcc)
 endif
 
@@ -87,7 +87,8 @@ export OMPI_CC := $(CC)
 export MPICH_CC := $(CC)
 MPICC    ?= mpicc
 LINK     := $(MPICC)
-$(OUT)/obj/core/ranks.o: CC := $(MPICC)
+# Private, or $(OUT)/flags would have it too; override, for a CC on the command line.
+$(OUT)/obj/core/ranks.o: private override CC := $(MPICC)
 endif
 
 .PHONY: all tests test gradcheck results bench lint format mutants quickstart deps install uninstall clean help FORCE
@@ -106,7 +107,7 @@ say = $(if $(V),,@echo '  $(1)';)
 # Which commit programs are of: linked into them alone, before the library's, which knows none, so that a commit builds
 # nothing else anew.
 COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
-$(OUT)/obj/commit.o: src/core/commit.c $(OUT)/flags $(OUT)/commit
+$(OUT)/obj/commit.o: src/core/commit.c $(OUT)/flags $(OUT)/commit | $(OUT)/deps-build
 	@mkdir -p $(@D)
 	$(call say,$(CC) $< $(COMMIT)) $(CC) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) -DCAST_COMMIT='"$(COMMIT)"' -c $< -o $@
 
@@ -131,13 +132,13 @@ $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(HELPERS) $(OUT)/libcast.a
 	$(call say,link $@) $(LINK) $(FLAGS) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(LDLIBS) -lcmocka
 
 # What a test preloads into programs; sanitizers come before it.
-$(FAULTS): $(OUT)/tests/%.so: tests/%.c $(OUT)/flags
+$(FAULTS): $(OUT)/tests/%.so: tests/%.c $(OUT)/flags | $(OUT)/deps-test
 	@mkdir -p $(@D)
 	$(call say,link $@) $(CC) $(CODEGEN) $(WARN) -fPIC -shared $< -o $@ -ldl
 
 # A fuzz target is run by libFuzzer in MODE=fuzz; elsewhere it is a test that replays a corpus.
 ifeq ($(MODE),fuzz)
-$(FUZZERS): LIBS += -fsanitize=fuzzer -Wl,--wrap=_Exit
+$(FUZZERS): private LIBS += -fsanitize=fuzzer -Wl,--wrap=_Exit
 $(FUZZERS): $(OUT)/obj/tests/fuzz/trap.o
 else
 $(FUZZERS): $(OUT)/obj/tests/fuzz/replay.o
@@ -158,9 +159,10 @@ $(OUT)/obj/core/cpu.o: FILE_FLAGS = $(if $(X86),-march=x86-64) -DCPU_FEATURES='"
 
 tests: all $(TESTS) $(if $(filter release,$(MODE)),$(FAULTS)) ## builds the tests of this MODE
 
-# Each step is a make of its own, because deps may change what there is to find; on all cores unless -j says else.
+# Each step is a make of its own, because deps may change what there is to find; on all cores unless -j says else (nproc
+# would heed OpenMP's variables).
 export CC MODE MPI CPPFLAGS CFLAGS LDFLAGS LDLIBS
-SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc))
 test: ## installs what tests need, builds and runs them all
 	@scripts/deps.sh ensure test
 	+@$(SUBMAKE) tests
@@ -171,8 +173,8 @@ else
 	@scripts/test.sh $(MODE) $(TESTS) $(SCRIPTS)
 endif
 
-# Beside other goals it, as results, would build what they build.
-ifneq ($(and $(filter test results,$(MAKECMDGOALS)),$(word 2,$(MAKECMDGOALS))),)
+# Beside other goals it, as results, would build what they build, and clean would remove it.
+ifneq ($(and $(filter test results clean,$(MAKECMDGOALS)),$(word 2,$(MAKECMDGOALS))),)
 .NOTPARALLEL:
 endif
 
