@@ -42,8 +42,12 @@ def of_tensorboard(run):
     return scalars
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 for run in sys.argv[1:]:
     want, got = of_metrics(run), of_tensorboard(run)
+    if not want:
+        sys.exit(f"{run}: metrics.jsonl has no scalars")
     if sorted(want) != sorted(got):
         sys.exit(f"{run}: metrics.jsonl has {sorted(want)}, TensorBoard {sorted(got)}")
     for tag in want:

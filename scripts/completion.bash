@@ -43,7 +43,7 @@ _cast_words() { # _cast_words PROGRAM PLACE VERB
 }
 
 _cast() {
-    local program=$1 word=$2 before=$3 key='' words=''
+    local program=${1/#\~\//$HOME/} word=$2 before=$3 key='' words=''
     COMPREPLY=()
     # A word of bash's ends at "=".
     if [ "$word" = = ]; then

@@ -17,6 +17,8 @@ case $set in build | test | lint | all) ;; *) verb='' ;; esac
 CC=${CC:-gcc}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # compiles WORDS...: links standard input with these flags.
 # shellcheck disable=SC2086 # lists of words
@@ -164,4 +166,4 @@ for package in $optional; do
     apt-cache show "$package" >/dev/null 2>&1 || continue
     get "$package" || echo "deps: left out: $package" >&2
 done
-"$0" check "$set"
+sh "$0" check "$set"

@@ -9,6 +9,7 @@
 set -u
 case ${1-} in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' && exit ;; esac
 export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
+unset CDPATH
 cd "$(dirname "$0")/.." || exit 1
 seconds=${1:?usage: fuzz.sh SECONDS TARGET...}
 shift

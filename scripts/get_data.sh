@@ -14,6 +14,7 @@
 # where the script is called, data/raw and data/TASK are in the project.
 set -u
 here=$PWD
+unset CDPATH
 cd "$(dirname "$0")/.." || exit 1
 from_here() { # from_here NAME
     if [[ $1 = /* || $here = "$PWD" ]]; then printf '%s' "$1"; else printf '%s' "$here/$1"; fi

@@ -5,6 +5,7 @@
 # caught.
 set -u
 case ${1-} in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' && exit ;; esac
+unset CDPATH
 cd "$(dirname "$0")/.." || exit 1
 [ $# -gt 0 ] || set -- tests/mutants/*.patch
 [ -e "$1" ] || { echo "mutants: no patch in tests/mutants" >&2; exit 1; }

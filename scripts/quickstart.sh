@@ -1,6 +1,7 @@
 #!/bin/bash
 # quickstart.sh: from a fresh Debian 12 to a trained model, in a few minutes and four steps.
 set -eu
+unset CDPATH
 cd "$(dirname "$0")/.."
 case $* in
 '') ;;

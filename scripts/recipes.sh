@@ -253,7 +253,7 @@ parts() { # parts [TASK...]
     recipes of_parts "$@"
 }
 
-paper-search() { # paper-search [TASK...]
+paper_search() { # paper_search [TASK...]
     dir=runs/paper-search
     test=(--no-test)
     recipes searched_for_papers "$@"

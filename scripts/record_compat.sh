@@ -104,9 +104,12 @@ config text '"depth": 1, "d_emb": 2, "max_length": 40, "norm": "scale", "pooling
 # ---- what the programs make of them ----
 
 evaluate() { # evaluate NAME OPTION...
-    local name=$1
+    local name=$1 said figures
     shift
-    echo "$name $(cast_eval whole --json "$@" | sed -nE 's/^\{[^{]*"accuracy":([^,]*),"loss":([^,]*),.*/\1 \2/p')" >>evaluations
+    said=$(cast_eval whole --json "$@")
+    figures=$(sed -nE 's/^\{[^{]*"accuracy":([^,]*),"loss":([^,]*),.*/\1 \2/p' <<<"$said")
+    [ -n "$figures" ]
+    echo "$name $figures" >>evaluations
 }
 
 for task in listops retrieval text; do

@@ -28,6 +28,7 @@
 #   reproduce.sh search [TASK...]    the runs of 10 to 32 minutes that the recipes of "best" were chosen from
 set -eu
 export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
+unset CDPATH
 cd "$(dirname "$0")/.."
 
 wrong() { # wrong MESSAGE
@@ -130,7 +131,7 @@ case $#,$1 in
         suffix=${2:+-$2}
         "$1"
         ;;
-    *,search | *,best | *,parts | *,paper | *,paper-search) "$@" ;;
+    *,search | *,best | *,parts | *,paper | *,paper-search) "${1//-/_}" "${@:2}" ;;
     [12],efficiency)
         seconds=${2:-3}
         above_zero SECONDS "$seconds"

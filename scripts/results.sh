@@ -22,6 +22,7 @@
 #                            the same of every B to its A, and of all B together to all A
 set -eu
 export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
+unset CDPATH
 cd "$(dirname "$0")/.."
 
 rebuild() { # PAGE: its commands in bash, where one that fails in front of a pipe counts
@@ -44,7 +45,6 @@ rebuild() { # PAGE: its commands in bash, where one that fails in front of a pip
 
 rebuild_all() { # PAGE...
     local page
-    command -v python3 >/dev/null || { echo "results.sh: python3 is needed, which prints some of the tables" >&2; exit 69; }
     for page in "$@"; do
         [ -e "$page" ] || { echo "results.sh: there is no $page in $PWD" >&2; exit 66; }
         rebuild "$page"
@@ -234,6 +234,11 @@ heads() { # FILE ATTENTION
 }
 
 curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: every second against the one before it
+    [[ $2 =~ ^[1-9][0-9]*$ ]] || { echo "results.sh: N must be a whole number above 0, got '$2'" >&2; exit 64; }
+    local file
+    for file in "${@:3}"; do
+        [ -s "$file" ] || { echo "results.sh: $file: is not there, or empty" >&2; exit 66; }
+    done
     awk -v pairs="$1" -v n="$2" '
         # The sum of the losses of n updates, or 0 where not all are there.
         function sum(f, to,    i, all) {

@@ -9,6 +9,7 @@
 set -u
 case ${1-} in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' && exit ;; esac
 export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
+unset CDPATH
 cd "$(dirname "$0")/.." || exit 1
 mode=${1:?usage: test.sh MODE TEST...}
 shift
@@ -112,7 +113,7 @@ report() { # report N NAME
 }
 
 tests=("$@")
-processors=$(nproc)
+processors=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # which would heed them
 set -m # in a group of processes that can be ended
 start_all &
 pool=$!
