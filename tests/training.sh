@@ -5,7 +5,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 export CAST_BIN=${CAST_BIN:-$PWD/build/release}
 export bin=$CAST_BIN
-unset CAST_DATA NO_COLOR CLICOLOR_FORCE COLUMNS OMP_NUM_THREADS OPENBLAS_CORETYPE
+unset CAST_DATA NO_COLOR CLICOLOR_FORCE COLUMNS CDPATH OMP_NUM_THREADS OMP_THREAD_LIMIT OPENBLAS_CORETYPE
 unset "${!SLURM_@}"
 export LC_ALL=C.UTF-8
 
@@ -85,7 +85,7 @@ edit() { # edit FILE TENSOR BYTES [AT]
     crc=$(tail -c +$((header + 1)) "$file" | gzip -c | tail -c 8 | od -An -tx4 -N4 | tr -d ' ')
     at=$(head -c $header "$file" | grep -aob '"crc32":"' | cut -d: -f1)
     [ -z "$at" ] || printf '%s' "$crc" | dd of="$file" bs=1 seek=$((at + 9)) conv=notrunc 2>/dev/null
-    sed -i '1s/"header_crc32"/"header_other"/' "$file" # which is changed, and has no sum then
+    sed -i 's/"header_crc32"/"header_other"/' "$file" # which is changed, and has no sum then
 }
 repeat() { # repeat COUNT BYTES
     local i all=''
@@ -137,6 +137,8 @@ with_small_files() { ( # with_small_files COMMAND...
     TMPDIR=/dev/null "$@"
 ); }
 
+has_line() { [ -n "$1" ] && grep -qxF -- "$1" "$tmp/out"; }
+lines_of() { grep -c "\"kind\": \"$2\"" "$1/metrics.jsonl"; } # lines_of DIR KIND
 hash_of() { sha256sum <"$1/last.safetensors" || echo "$1 has none, at $RANDOM$RANDOM"; }
 # Of metrics everything but times, speeds, memory and where processes stopped.
 all_metrics_of() { # all_metrics_of DIR

@@ -19,7 +19,6 @@ expect 0 '^cast_eval [0-9]+\.[0-9]+\.[0-9]+$' "version" "${eval[@]}" --version
 
 # ---- the figures of training ----
 
-has_line() { [ -n "$1" ] && grep -qxF "$1" "$tmp/out"; }
 
 # Of metrics.jsonl and of the program's JSON, with as many digits as both have in float and in double.
 nine() { read -r a l && printf '%.9g %.9g\n' "$a" "$l"; }

@@ -12,9 +12,8 @@ cat >"$tmp/tiny.json" <<END
 END
 train() { "$bin/cast_train" "$tmp/tiny.json" --threads 1 "$@"; }
 export=("$bin/cast_export")
-has_line() { [ -n "$1" ] && grep -qxF -- "$1" "$tmp/out"; }
 has() { grep -qE -- "$2" "$1"; }
-lacks() { ! grep -qE -- "$2" "$1"; }
+lacks() { [ -s "$1" ] && ! grep -qE -- "$2" "$1"; }
 train --out "$tmp/run" >"$tmp/log" 2>&1
 result $? "a run to export" "$tmp/log"
 best=$(sed -n 's/^test accuracy of best (update \([0-9]*\)).*/\1/p' "$tmp/log")

@@ -2,6 +2,7 @@
 # A run goes on with the data, the kernels and the build that it began with, or says that it does not.
 set -u
 . tests/training.sh
+root=$PWD
 config() { # config NAME DATA: a config whose data have that path
     cat >"$tmp/$1.json" <<END
 { "task": "listops", "data": { "dir": "$2" },
@@ -49,7 +50,7 @@ expect 0 'resuming at update 3' "told where they are, it goes on" "${train[@]}" 
 equal "to the same figures" "$(tests_of "$tmp/run")" "$(tests_of "$tmp/whole")"
 check "and says no more than that they moved" \
     test "$(grep -c warning "$tmp/out") $(grep -c 'now looked for in ../home/there' "$tmp/out") $(changes "$tmp/run")" = "1 1 0"
-cd "$OLDPWD/../.." && cd "$(dirname "$bin")/.." || exit 1
+cd "$root" || exit 1
 
 # ---- other data ----
 

@@ -11,7 +11,6 @@ cat >"$tmp/tiny.json" <<END
 END
 train() { "$bin/cast_train" "$tmp/tiny.json" --threads 1 "$@"; }
 weights() { tail -c +$((9 + $(od -An -tu8 -N8 "$1"))) "$1" | sha256sum; } # without the header, which has the config
-has_line() { [ -n "$1" ] && grep -qxF -- "$1" "$tmp/out"; }
 train --out "$tmp/run" >"$tmp/log" 2>&1
 result $? "a run to begin with" "$tmp/log"
 best=$(sed -n 's/^test accuracy of best (update \([0-9]*\)).*/\1/p' "$tmp/log")

@@ -152,13 +152,14 @@ mkdir -p "$tmp/texts" "$tmp/data/text"
 printf 'short' >"$tmp/texts/a.txt"
 printf 'a longer text\nof two lines\n' >"$tmp/texts/b.txt"
 small=(model.max_length=64 model.attention.clusters=4 model.attention.cluster_size=16 model.d=8 model.d_emb=8 model.d_ff=8)
-"$bin/cast_train" text --fast "${small[@]}" --out "$tmp/text" >"$tmp/log" 2>&1
+fast() { (cd "$tmp" && "$bin/cast_train" "$1" --fast "${small[@]}" --out "$tmp/$1"); }
+fast text >"$tmp/log" 2>&1
 result $? "a run of text" "$tmp/log"
 expect 0 "(negative|positive) +.*texts/b.txt$" "a file each" predict text "$tmp/texts"
 expect 0 'line 2$' "a line each" predict text "$tmp/texts/b.txt" --lines
 expect 0 'document is longer than the [0-9]+ tokens' "more than it reads is said" \
     bash -c "head -c 20000 /dev/zero | tr '\\0' x | '$bin/cast_eval' '$tmp/text' --input -"
-"$bin/cast_train" retrieval --fast "${small[@]}" --out "$tmp/retrieval" >"$tmp/log" 2>&1
+fast retrieval >"$tmp/log" 2>&1
 result $? "a run of retrieval" "$tmp/log"
 printf 'one text\tanother\n1.0\tA1\tB2\tone text\tanother\n' >"$tmp/pairs.tsv"
 expect 0 'line 2$' "pairs of texts" predict retrieval "$tmp/pairs.tsv" --predict "$tmp/pairs.csv"

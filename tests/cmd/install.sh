@@ -2,7 +2,7 @@
 # What `make install` leaves, used from another place; the manual, completion, and the schema of configs.
 set -u
 . tests/training.sh
-if [ "$CAST_MODE" != release ]; then
+if [ "${CAST_MODE:-release}" != release ]; then
     echo "ok - # SKIP what is installed is the release build"
     exit 0
 fi

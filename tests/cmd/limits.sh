@@ -15,7 +15,8 @@ result $? "trains" "$tmp/out"
 
 # ---- memory that may not be executed ----
 
-if ! "${CC:-gcc}" -o "$tmp/deny_exec" tests/cmd/deny_exec.c 2>"$tmp/out" || ! "$tmp/deny_exec" /bin/true; then
+read -ra cc <<<"${CC:-gcc}"
+if ! "${cc[@]}" -o "$tmp/deny_exec" tests/cmd/deny_exec.c 2>"$tmp/out" || ! "$tmp/deny_exec" /bin/true; then
     echo "ok - # SKIP no filters of system calls here"
 else
     expect 0 'test accuracy of best' "trains without executable memory of its own" \

@@ -43,9 +43,12 @@ done | paste -d ' ' - - >"$tmp/guessed"
 "$bin/cast_eval" "$tmp/run" | awk '/^by length/ { table = 1 } table && / to / { print $1, $3, $5 / 100 }' >>"$tmp/bins"
 check "by length, twice" test "$(wc -l <"$tmp/bins")" = 10
 # shellcheck disable=SC2016
-check "it is a share of the masked tokens" awk 'NR == FNR { right[NR] = $1; of[NR] = $2; tokens[NR] = $3; n = NR; next }
+check "it is a share of the masked tokens" awk '
+    FILENAME == ARGV[1] { right[NR] = $1; of[NR] = $2; tokens[NR] = $3; n = NR; next }
     { a = b = 0; for (i = 1; i <= n; i++) if (tokens[i] >= $1 && tokens[i] <= $2) { a += right[i]; b += of[i] }
-      off = $3 - a / b; if (off * off > 0.00051 ^ 2) exit 1 }' "$tmp/guessed" "$tmp/bins"
+      rows++; if (!b) exit bad = 1
+      off = $3 - a / b; if (off * off > 0.00051 ^ 2) exit bad = 1 }
+    END { exit bad || rows != 10 }' "$tmp/guessed" "$tmp/bins"
 expect 0 'listops, masked +\|.*\| +[0-9.]+ \|' "cast_report: apart" "$bin/cast_report" "$tmp/run"
 check "in bits" grep -q 'bits a token' "$tmp/out"
 expect 0 'mean of 5' "no result of the task" "$bin/cast_report" "$tmp/run" --papers

@@ -101,8 +101,8 @@ check "nor says how to go on" bash -c "! grep -q 'to go on: .*cast_sweep' '$tmp/
 
 # ---- a disk that is full where it is printed to ----
 
-for words in "cast_data show $tmp/data" "cast_train $tmp/tiny.json --dry-run --json" \
-    "cast_bench $tmp/tiny.json --json --seconds 0.01 --threads 1" "cast_viz --help"; do
+for words in "cast_data show '$tmp/data'" "cast_train '$tmp/tiny.json' --dry-run --json" \
+    "cast_bench '$tmp/tiny.json' --json --seconds 0.01 --threads 1" "cast_viz --help"; do
     expect 74 'standard output: ' "a full disk: ${words%% *}" bash -c "'$bin'/$words >/dev/full"
 done
 

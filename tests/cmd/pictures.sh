@@ -39,10 +39,7 @@ make_own() { # make_own FILE LENGTH VOCAB
     header+="\"offsets\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[$2,$(($2 + 16))]},"
     header+="\"labels\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[$(($2 + 16)),$(($2 + 20))]},"
     header+="\"__metadata__\":{\"task\":\"custom\",\"vocab\":\"$3\",\"classes\":\"3\"}}"
-    local body=$bytes
-    bytes=''
-    put 8 ${#header}
-    { printf '%b' "$bytes"; printf '%s' "$header"; printf '%b' "$body"; } >"$1"
+    put_file "$1" "$header"
 }
 make_own "$tmp/square" 16 256
 expect 0 '4 x 4 pixels, custom \(label 2\)$' "writes squares of one's own" \

@@ -143,14 +143,13 @@ expect 78 'train.best \("accuracy", now "loss"\)' "a run stays with its own" "${
 
 # ---- patience ----
 
-lines() { grep -c "\"kind\": \"$2\"" "$1/metrics.jsonl"; }
 # A learning rate at which validation soon gets no better.
 patient=("${train[@]}" train.steps=4000 train.eval_every=3 train.lr=0.02 train.patience=4 train.ema=0.7 train.keep=3)
 expect 0 '^train.patience is out: none of 4 validations is better than that of update [0-9]+$' \
     "a run that ends sooner" "${patient[@]}" --out "$tmp/patient"
 best=$(sed -nE 's/^train.patience is out: .* of update ([0-9]+)$/\1/p' "$tmp/out")
 check "four validations after its best" grep -q "^test accuracy of last (update $((best + 12)))" "$tmp/out"
-check "is tested" test "$(lines "$tmp/patient" test)" = 2
+check "is tested" test "$(lines_of "$tmp/patient" test)" = 2
 check "and says so" grep -qE "^\{\"kind\": \"patience\", \"step\": $((best + 12)), .*\"stale\": 4\}" "$tmp/patient/metrics.jsonl"
 check "counts as finished" bash -c "'$bin/cast_report' '$tmp/patient' | grep -q ' 1 of 1 '"
 expect 0 "^test accuracy of last .update $((best + 12)).:" "and ends there again" "${patient[@]}" --out "$tmp/patient"

@@ -18,7 +18,6 @@ if [ "${CAST_MODE:-}" = double ]; then # whose range it takes longer to leave
     bytes_of_a_row=128 largest='\xff\xff\xff\xff\xff\xff\xef\x7f' every=50
 fi
 
-lines() { grep -c "\"kind\": \"$2\"" "$1/metrics.jsonl"; }
 # Stopped each few updates, and then, at two threads, killed at any moment.
 in_pieces() { # in_pieces NAME REFERENCE OUT COMMAND...
     local name=$1 want=$2 out=$3 i pid
@@ -57,7 +56,7 @@ back=("${wild[@]}" train.nan=rollback)
 expect 0 '^warning: update [0-9]+: .*; it is not made. Back to update [0-9]+, with 0.5 of the learning rate' \
     "goes back" "${back[@]}" --out "$tmp/back"
 reference=$(hash_of "$tmp/back")
-times=$(lines "$tmp/back" rollback)
+times=$(lines_of "$tmp/back" rollback)
 check "and comes to its end" grep -q "^went back from numbers that were not finite $times times" "$tmp/out"
 check "which counts as finished" bash -c "'$bin/cast_report' '$tmp/back' | grep -q ' 1 of 1 '"
 check "each time tells where" test "$(grep -cE '"kind": "rollback", "step": [0-9]+, "epoch": [0-9.]+, "seconds": [0-9.e-]+, "from": [0-9]+, "rollbacks": [1-3], "rate": 0\.[125]+\}' "$tmp/back/metrics.jsonl")" = "$times"
@@ -79,10 +78,10 @@ spoilt "$tmp/often" train.nan=rollback
 cp "$tmp/often/last.safetensors" "$tmp/often/rollback.safetensors"
 expect 70 'update [0-9]+: loss nan, .*, after 3 rollbacks. The state of update [0-9]+ is saved' "three times at most" \
     "${train[@]}" train.nan=rollback --out "$tmp/often"
-check "told three times" test "$(lines "$tmp/often" rollback)" = 3
+check "told three times" test "$(lines_of "$tmp/often" rollback)" = 3
 check "the last at an eighth" grep -q '"rollbacks": 3, "rate": 0.125}' "$tmp/often/metrics.jsonl"
 expect 70 'update [0-9]+: loss nan' "nor once more" "${train[@]}" train.nan=rollback --out "$tmp/often"
-check "when it is called again" test "$(lines "$tmp/often" rollback)" = 3
+check "when it is called again" test "$(lines_of "$tmp/often" rollback)" = 3
 
 # Nothing to go back to, or what is none.
 spoilt "$tmp/gone" train.nan=rollback
@@ -123,7 +122,7 @@ cp -r "$tmp/skip" "$tmp/skip-pieces-killed"
 skip=("${train[@]}" train.nan=skip)
 expect 0 '^warning: update [0-9]+: loss nan, .*; it is not made \([0-9]+ are left out so far, 1 in a row\)$' \
     "leaves out" "${skip[@]}" --out "$tmp/skip"
-skipped=$(lines "$tmp/skip" skip)
+skipped=$(lines_of "$tmp/skip" skip)
 check "and tells how many in the end" grep -q "^$skipped updates that were not finite are left out" "$tmp/out"
 check "a line for each" grep -qE "\"kind\": \"skip\", \"step\": [0-9]+, .*\"skipped\": $skipped, \"in_a_row\": [0-9]+\}" "$tmp/skip/metrics.jsonl"
 check "and others are made" test "$skipped" -lt 100

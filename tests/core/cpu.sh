@@ -17,8 +17,9 @@ cat >"$tmp/main.c" <<'END'
 #include "core/cpu.h"
 int main(void) { return puts(cpu_describe()) == EOF; }
 END
+read -ra cc <<<"${CC:-gcc}"
 build() {
-    "${CC:-gcc}" -std=c11 -D_POSIX_C_SOURCE=200809L -Isrc -DCPU_FEATURES="\"$1\"" -DCPU_MARCH='"other"' -DCPU_FLAGS='""' \
+    "${cc[@]}" -std=c11 -D_POSIX_C_SOURCE=200809L -Isrc -DCPU_FEATURES="\"$1\"" -DCPU_MARCH='"other"' -DCPU_FLAGS='""' \
         src/core/cpu.c "$tmp/main.c" -o "$tmp/program"
 }
 

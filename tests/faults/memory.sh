@@ -6,8 +6,9 @@
 #   ONLY=...   of these programs alone, by names of tests/faults.sh
 set -u
 faults=${FAULTS:-4}
-preload=$CAST_BIN/tests/faults/memory.so
 . tests/faults.sh
+preload=$tmp/memory.so # in a place without blanks
+ln -s "$(realpath "$bin")/tests/faults/memory.so" "$preload"
 if [ "${CAST_MODE:-release}" != release ]; then
     echo "ok - memory that runs out # SKIP sanitizers have allocators of their own"
     exit 0
