@@ -7,11 +7,11 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/option.h"
-#include "data/task.h"
 #include "io/json.h"
 #include "io/json_print.h"
 #include "io/text.h"
 #include "report/figures.h"
+#include "report/marks.h"
 #include "train/evaluate.h"
 #include "train/identity.h"
 
@@ -164,11 +164,6 @@ static void print_line(const Writer *w, const char *what, const RunLine *l) {
     rowf(w, what, "%.2f %%, %s%s", 100 * l->value[RUN_ACCURACY], loss, count);
 }
 
-static bool chosen_by_test(const Writer *w) {
-    const Task *t = task_find(json_string(w->run->config, "task"));
-    return t && t->holds_out && json_number(w->run->config, "data.holdout") == 0;
-}
-
 /* Of the very weights that are exported. */
 static void print_accuracy(const Writer *w) {
     const int64_t update = w->c->from->update;
@@ -178,7 +173,7 @@ static void print_accuracy(const Writer *w) {
         if (w->run->val.line[i].step == update)
             print_line(w, "accuracy in validation", &w->run->val.line[i]);
     if (w->run->tested[which] && test->step == update) print_line(w, "accuracy in test", test);
-    if (which == RUN_BEST && chosen_by_test(w))
+    if (which == RUN_BEST && marks_chosen_by_test(w->run))
         row(w, "chosen by", "the test set, which validated (data.holdout=0)");
 }
 

@@ -244,7 +244,7 @@ bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names
         const Difference d = difference_of(first, second);
         if (d.side[0].seeds == 0 || d.side[1].seeds == 0) continue;
         note(&notes, &d, first->masked);
-        notes.chosen |= marks_chosen_by_test(first) || marks_chosen_by_test(second);
+        notes.chosen |= marks_chosen_by_test(first->run[0]) || marks_chosen_by_test(second->run[0]);
         add_row(t, task, &d);
     }
     if (!err->code && t->rows == 0)

@@ -4,7 +4,6 @@
 
 #include "core/log.h"
 #include "core/mem.h"
-#include "data/task.h"
 #include "train/config.h"
 
 Spread spread_of(const double *x, int n) {
@@ -30,26 +29,9 @@ static double test_accuracy(const Run *r, int which) {
     return r->tested[which] && run_done(r) ? accuracy(&r->test[which]) : NAN;
 }
 
-/* Its test, where there is one. */
-static const RunLine *measured(const Run *r) {
-    return run_done(r) && r->tested[RUN_BEST] ? &r->test[RUN_BEST] : run_best(r);
-}
-
 static double bits(const Run *r) {
-    const RunLine *l = measured(r);
+    const RunLine *l = run_done(r) && r->tested[RUN_BEST] ? &r->test[RUN_BEST] : run_best(r);
     return l ? l->value[RUN_BITS] : NAN;
-}
-
-double figures_chance(const char *task, double examples) {
-    const Task *t = task_find(task);
-    if (!t || !t->classes) return NAN;
-    const double p = t->chance > 0 ? t->chance : 1. / t->classes;
-    return 100 * (p + 2 * sqrt(p * (1 - p) / examples));
-}
-
-static bool at_chance(const Run *r, const char *task) {
-    const RunLine *l = measured(r);
-    return l && accuracy(l) <= figures_chance(task, l->value[RUN_COUNT]);
 }
 
 static double last_memory(const Run *r) {
@@ -101,10 +83,7 @@ void group_result(Result *r, const Group *g, bool model) {
                                   &r->so_far,    &r->bits,   &r->samples_per_s,
                                   &r->memory_mb, &r->epochs, &r->hours};
     double *x = mem_alloc((size_t)g->n + 1, sizeof *x);
-    for (int i = 0; i < g->n; i++) {
-        r->finished += run_done(g->run[i]);
-        r->at_chance += at_chance(g->run[i], g->task);
-    }
+    for (int i = 0; i < g->n; i++) r->finished += run_done(g->run[i]);
     for (int which = 0; which < FIGURES; which++) {
         for (int i = 0; i < g->n; i++) x[i] = figure(g->run[i], which, r->finished > 0);
         *out[which] = spread_of(x, g->n);

@@ -14,8 +14,6 @@ Spread spread_of(const double *x, int n);
 /* A group's runs in one row. Accuracies in per cent. */
 typedef struct Result {
     int runs, finished;
-    int at_chance; /* whose test or, of none, whose best validation is no more than figures_chance
-                    */
     Spread best, last; /* test of the finished */
     Spread validation; /* the finished runs' best */
     Spread so_far;     /* the best validation of the others */
@@ -27,9 +25,5 @@ typedef struct Result {
 /* A config that the model cannot be made of is told on standard error; parameters and gflop are
  * then NaN. `model`: these are wanted. */
 void group_result(Result *r, const Group *g, bool model);
-
-/* Two standard errors above what always the same answer gives on so many examples, in per cent: up
- * to there nothing was learned, as far as can be told. NaN: the task is not known. */
-double figures_chance(const char *task, double examples);
 
 #endif

@@ -64,16 +64,17 @@ static bool other_pictures(const Task *t, const char *source) {
     return side != ours || (paddles && paddles != of_ours);
 }
 
-bool marks_chosen_by_test(const Group *g) {
-    const Task *t = task_find(g->task);
-    return t && t->holds_out && group_value(g, "data.holdout") && !is_set(g, "data.holdout", "0");
+bool marks_chosen_by_test(const Run *r) {
+    const char *name = json_string(r->config, "task");
+    const Task *t = name ? task_find(name) : NULL;
+    return t && t->holds_out && json_number(r->config, "data.holdout") == 0;
 }
 
 /* Than the benchmark has to learn from and to choose by. What is held out of the examples of
  * training is one of these; without data.holdout the test set validates, which has a mark of its
  * own. */
 static bool has_more(const Task *t, const Group *g, const cJSON *data) {
-    const double val = marks_chosen_by_test(g) ? 0 : number_of(data, "val");
+    const double val = marks_chosen_by_test(g->run[0]) ? 0 : number_of(data, "val");
     const double most = t->official[SPLIT_TRAIN] + (t->holds_out ? 0. : t->official[SPLIT_VAL]);
     return number_of(data, "train") + val > most;
 }
@@ -110,7 +111,7 @@ unsigned marks_of(const Group *g, const Result *r) {
     if (is_set(g, "train.init", "")) m |= MARK_PRETRAINED;
     if (r->parameters > 1.1 * marks_shipped(g->task)) m |= MARK_LARGER;
     if (has_parts(g)) m |= MARK_PARTS;
-    if (marks_chosen_by_test(g)) m |= MARK_CHOSEN;
+    if (marks_chosen_by_test(g->run[0])) m |= MARK_CHOSEN;
     return m;
 }
 

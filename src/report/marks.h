@@ -33,7 +33,7 @@ void marks_letters(char buf[CELL_MARK], unsigned marks);
 char *marks_explain(unsigned marks);
 
 /* What MARK_CHOSEN is of, and a note on it for tables without letters. */
-bool marks_chosen_by_test(const Group *g);
+bool marks_chosen_by_test(const Run *r);
 extern const char marks_chosen_note[];
 
 /* Parameters of configs/<task>.json; 0: there is none. */

@@ -6,7 +6,7 @@
 
 #include "core/mem.h"
 #include "io/text.h"
-#include "report/figures.h"
+#include "report/chance.h"
 #include "report/marks.h"
 
 static bool is_number(const char *s) {
@@ -16,7 +16,8 @@ static bool is_number(const char *s) {
     return end != s && !*end;
 }
 
-/* Columns that every table has; by `spare` the first to go where there is no room. */
+/* Columns that every table has, but for those of has_column; by `spare` the first to go where there
+ * is no room. */
 static const struct {
     const char *title, *key;
     ColumnKind kind;
@@ -108,7 +109,7 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
     cell_text(c++, group->task);
     for (int i = 0; i < g->nkeys; i++) put_value(c++, group, g->key[i]);
     put(&c, r->finished, r->runs);
-    if (extra.at_chance) put(&c, r->at_chance, r->runs);
+    if (extra.at_chance) put(&c, chance_runs(group, r), r->runs);
     put(&c, r->validation.mean, r->validation.sd);
     put(&c, r->best.mean, r->best.sd);
     put(&c, r->last.mean, r->last.sd);
@@ -122,8 +123,9 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
 static void add_notes(Table *t, bool spread, Extra extra) {
     if (extra.chosen) table_note(t, mem_strdup(marks_chosen_note));
     if (extra.at_chance)
-        table_note(t, mem_strdup("at chance: runs whose test, or best validation where they have "
-                                 "none, is within two standard errors of always the same answer."));
+        table_note(
+            t, mem_strdup("at chance: runs whose test, or last validation where they have none, is "
+                          "no more than two standard errors above always the same answer."));
     if (spread) table_note(t, mem_strdup("±: the sample standard deviation over runs."));
     if (extra.bits)
         table_note(t, mem_strdup("masked: masked training; its accuracy is of masked tokens, and "
@@ -148,8 +150,8 @@ void results_table(Table *t, const Groups *g) {
         group_result(&r[i], &g->group[i], true);
         spread |= !isnan(r[i].best.sd) || !isnan(r[i].last.sd) || !isnan(r[i].so_far.sd) ||
                   !isnan(r[i].bits.sd);
-        extra.chosen |= marks_chosen_by_test(&g->group[i]);
-        extra.at_chance |= r[i].at_chance > 0;
+        extra.chosen |= marks_chosen_by_test(g->group[i].run[0]);
+        extra.at_chance |= chance_runs(&g->group[i], &r[i]) > 0;
         extra.unfinished |= r[i].finished < r[i].runs;
         extra.bits |= g->group[i].masked;
     }

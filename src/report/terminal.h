@@ -11,7 +11,7 @@
 void terminal_write(const Table *t, int letters, FILE *f);
 
 /* Letters of a line, as COLUMNS or the terminal that standard output is says; 100 where neither
- * does. */
+ * does; no fewer than 20. */
 int terminal_letters(void);
 
 #endif

@@ -131,7 +131,14 @@ tail=$(sed -n 's/^test accuracy of best (update [0-9]*): //p' "$tmp/log")
 check "with its objective" has "$tmp/guesses.md" '^\| objective \| masked: '
 "$bin/cast_train" "$tmp/tiny.json" task=text data.dir="$tmp/reviews" data.holdout=0 --out "$tmp/chosen" >"$tmp/log" 2>&1
 "${export[@]}" "$tmp/chosen" --out "$tmp/chosen-m" >"$tmp/log" 2>&1
-check "weights that the test set chose are told" has "$tmp/chosen-m.md" '^\| chosen by \| the test set, which validated \(data.holdout=0\) \|$'
+chosen='^\| chosen by \| the test set, which validated \(data.holdout=0\) \|$'
+check "weights that the test set chose are told" has "$tmp/chosen-m.md" "$chosen"
+check "of masked training too" has "$tmp/guesses.md" "$chosen"
+"${export[@]}" "$tmp/chosen" --last --out "$tmp/last-m" >"$tmp/log" 2>&1
+check "no last ones" lacks "$tmp/last-m.md" "$chosen"
+"$bin/cast_train" "$tmp/tiny.json" task=text data.dir="$tmp/reviews" --out "$tmp/held" >"$tmp/log" 2>&1
+"${export[@]}" "$tmp/held" --out "$tmp/held-m" >"$tmp/log" 2>&1
+check "nor those that held out reviews chose" lacks "$tmp/held-m.md" "$chosen"
 begun() { train task=text data.dir="$tmp/reviews" data.holdout=0 train.init="$tmp/masked/last.safetensors" --out "$tmp/begun" "$@"; }
 begun --stop-at 7 >"$tmp/log" 2>&1 && begun >>"$tmp/log" 2>&1
 result $? "the task from there, in two goes" "$tmp/log"

@@ -69,9 +69,15 @@ done
 expect 0 ',listops,3,3,1,3,32.45' "runs at chance are counted" "$report" "$tmp/stuck" --format csv
 sed -i 's/0.1867/0.1868/' "$tmp/stuck/1/metrics.jsonl"
 expect 0 ',listops,3,3,32.4' "and are no column where there are none" "$report" "$tmp/stuck" --format csv
-make_run "$tmp/stuck/1" 4 1 10 0.10
+sed -i '/"which": "best"/s/0.1868/0.1/' "$tmp/stuck/1/metrics.jsonl"
+expect 0 ',listops,3,3,1,3,' "whose test counts, and no validation" "$report" "$tmp/stuck" --format csv
+echo '{ "data": { "source": "generated (tokens 16 to 128)" } }' >"$tmp/stuck/1/env.json"
+sed -i '/"which": "best"/s/0.1/0.12/' "$tmp/stuck/1/metrics.jsonl"
+expect 0 ',listops,1,1,18.68,,12,' "of shorter ones a tenth is chance" "$report" "$tmp/stuck/1" --format csv
+make_run "$tmp/stuck/1" 4 1 10 0.60
 sed -i 's/"kind": "val"/"count": 500, &/' "$tmp/stuck/1/metrics.jsonl"
-expect 0 'at_chance' "of one without a test its validation counts" "$report" "$tmp/stuck" --format csv
+sed -i '/"kind": "val", "step": 10/s/0.60/0.10/' "$tmp/stuck/1/metrics.jsonl"
+expect 0 ',0,1,1,1,' "without a test the last validation counts" "$report" "$tmp/stuck/1" --format csv
 for holdout in 0 0.1; do
     cp -r "$tmp/sweep/b" "$tmp/chosen-$holdout"
     sed -i 's/"listops"/"text"/; s/"data": {/&"holdout": '$holdout', /' "$tmp/chosen-$holdout/config.json"
