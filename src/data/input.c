@@ -29,6 +29,12 @@ static void add_example(Reading *r, int first, int second, char *name) {
     dataset_add_example(in->made, 0, first, second);
 }
 
+static bool is_blank(Span s) {
+    size_t n = 0;
+    while (n < s.size && (s.at[n] == ' ' || s.at[n] == '\t')) n++;
+    return n == s.size;
+}
+
 /* "1 17 4" as ids; how many, -1 and err. */
 static int read_ids(const Reading *r, const Lines *l, Span s, Err *err) {
     int n = 0;
@@ -53,23 +59,17 @@ static int read_ids(const Reading *r, const Lines *l, Span s, Err *err) {
 
 /* A text of a line as a document; -1 and err. */
 static int add_document(Reading *r, const Lines *l, Span s, Err *err) {
-    if (s.size == 0) {
+    const bool bytes = r->asked->task->tokens == TOKENS_BYTES;
+    if (bytes ? s.size == 0 : is_blank(s)) {
         err_set(err, EX_DATAERR, "%s: line %d: a column is empty", l->path, l->line);
         return -1;
     }
-    if (r->asked->task->tokens == TOKENS_BYTES)
-        return dataset_add_bytes(r->in->made, s.at, s.size, 1);
+    if (bytes) return dataset_add_bytes(r->in->made, s.at, s.size, 1);
     const int n = r->asked->task->words ? listops_read(l, s, r->ids, err) : read_ids(r, l, s, err);
     return n < 0 ? -1 : dataset_add_document(r->in->made, r->ids, n);
 }
 
 static bool is_header(const Lines *l) { return l->line == 1 && span_is(l->text, "Source\tTarget"); }
-
-static bool is_blank(Span s) {
-    size_t n = 0;
-    while (n < s.size && (s.at[n] == ' ' || s.at[n] == '\t')) n++;
-    return n == s.size;
-}
 
 /* The columns with the example's documents, of those of the line. */
 static bool find_columns(const Reading *r, const Lines *l, Span *c, Err *err) {

@@ -76,6 +76,16 @@ mkdir -p "$tmp/own" && cp "$tmp/data/listops"/*.safetensors "$tmp/own"
 "$bin/cast_train" "$tmp/custom.json" data.dir="$tmp/own" train.steps=2 train.batch=4 train.warmup=0 model.d=8 model.d_emb=8 \
     model.d_ff=8 --out "$tmp/custom" >"$tmp/log" 2>&1
 result $? "a run of custom" "$tmp/log"
+make_data "$tmp/own-pairs" retrieval 8 4 4 20
+"$bin/cast_train" "$tmp/custom.json" data.dir="$tmp/own-pairs" train.steps=2 train.batch=4 train.warmup=0 model.d=8 \
+    model.d_emb=8 model.d_ff=8 --out "$tmp/custom-pairs" >"$tmp/log" 2>&1
+result $? "and one of pairs" "$tmp/log"
+printf '1 2\t3\n 4\t 5 6 \n' >"$tmp/ids-pairs.txt"
+expect 0 'line 2$' "pairs of ids" predict custom-pairs "$tmp/ids-pairs.txt"
+for line in '1 2\t  ' '  \t1 2' '\t1'; do
+    printf '%b\n' "$line" >"$tmp/half.txt"
+    expect 65 'half.txt: line 1: a column is empty' "of which one is blank ($line)" predict custom-pairs "$tmp/half.txt"
+done
 if python3 -c 'import struct, json' 2>/dev/null; then
     python3 - "$tmp/own/test.safetensors" >"$tmp/ids.txt" <<'END'
 import json, struct, sys
