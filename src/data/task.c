@@ -43,17 +43,14 @@ static const TaskOption *find_option(const Task *task, const char *name) {
 /* Of a model that takes fewer tokens than the benchmark's shortest example has. */
 static void way_of_short(const Task *t, const char *dir, int most, char *buf, size_t size) {
     snprintf(buf, size,
-             "the benchmark's have %d tokens or more, and this model takes %d: ", t->shortest,
-             most);
+             "the benchmark's have %d tokens or more, and this model takes %d: run 'cast_data "
+             "generate %s ",
+             t->shortest, most, t->name);
     if (find_option(t, "length"))
-        format_add(buf, size,
-                   "run 'cast_data generate %s --length %d..%d --out %s' ('--help' has more "
-                   "options)",
-                   t->name, (most + 3) / 4, most, dir);
+        format_add(buf, size, "--length %d..%d --out %s' ('--help' has more options)",
+                   (most + 3) / 4, most, dir);
     else
-        format_add(buf, size,
-                   "set model.max_length=%d or more, and run 'cast_data generate %s --out %s'",
-                   t->shortest, t->name, dir);
+        format_add(buf, size, "--out %s' for such, which are cut", dir);
 }
 
 void task_way(const Task *t, const char *dir, int most, char *buf, size_t size) {

@@ -127,7 +127,7 @@ taken nystrom landmarks=4096 pinv_iterations=10 conv_kernel=1023
 expect 66 "$tmp/none: no prepared data, and none are made: the benchmark's have 501 tokens or more, and this model takes 60: run 'cast_data generate listops --length 15..60 --out $tmp/none'" \
     "missing data of other lengths" "$bin/cast_train" "$tmp/tiny.json" data.dir="$tmp/none" --out "$tmp/unmade"
 check "are not made" test ! -e "$tmp/none"
-expect 66 "have 1024 tokens or more, and this model takes 512: set model.max_length=1024 or more, and run 'cast_data generate pathfinder --out $tmp/none'" \
+expect 66 "have 1024 tokens or more, and this model takes 512: run 'cast_data generate pathfinder --out $tmp/none' for such, which are cut" \
     "missing pictures for a model that is too short" "$bin/cast_train" configs/pathfinder.json model.max_length=512 data.dir="$tmp/none" --out "$tmp/unmade"
 check "nor is a run" test ! -e "$tmp/unmade"
 mkdir "$tmp/half"
