@@ -16,9 +16,7 @@ set -u
 case ${1-} in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' && exit ;; esac
 unset CDPATH
 cd "$(dirname "$0")/.." || exit 1
-for tool in clang-format shellcheck ctags git; do
-    command -v $tool >/dev/null || { echo "lint: $tool is missing (scripts/deps.sh install lint)" >&2; exit 69; }
-done
+scripts/deps.sh check lint || exit # a tool that is not there finds nothing
 shopt -s nullglob
 src=(src/*/*.[ch])
 tests=(tests/*.[ch] tests/*/*.[ch])

@@ -16,12 +16,13 @@ def read(directory, split, task):
             header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
             body = f.read()
         metadata = header.get("__metadata__", {})
+        named = metadata.get("task")
         tokens, labels, offsets = (np.frombuffer(body[slice(*header[name]["data_offsets"])], dtype)
                                    for name, dtype in DTYPES.items())
     except OSError as error:
         raise SystemExit(f"{path}: {error.strerror}") from error
     except (struct.error, ValueError, KeyError, TypeError, AttributeError, MemoryError, OverflowError) as error:
         raise SystemExit(f"{path}: expected a prepared set; cast_data verify says what is wrong with it") from error
-    if metadata.get("task") != task:
+    if named != task:
         raise SystemExit(f"{path}: expected a set of {task}")
     return tokens, labels, offsets, metadata

@@ -20,7 +20,7 @@ step() { printf '\n== %s\n' "$*"; }
 step "1 of 4: what the build needs"
 scripts/deps.sh install build
 step "2 of 4: building"
-make --no-print-directory -j"$(nproc)" MODE=release all
+make --no-print-directory -j"$(env -u OMP_NUM_THREADS nproc)" MODE=release all
 source='generated, depth 5, 24 to 128 tokens, MIN MAX of 2 to 4 arguments, seed 1'
 step "3 of 4: short ListOps: nested [MAX 2 9 [MIN 4 7 ] 0 ] to be worked out, answers 0 to 9"
 if [ -e "$data/train.safetensors" ]; then

@@ -9,6 +9,7 @@
 #   best.csv           the predictions of these
 #   evaluations        its figures: how it was evaluated, accuracy, loss
 set -eu
+unset CDPATH
 bin=$(readlink -f "${1:?usage: record_compat.sh BIN OUT}")
 out=${2:?usage: record_compat.sh BIN OUT}
 mkdir -p "$out"

@@ -235,10 +235,6 @@ heads() { # FILE ATTENTION
 
 curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: every second against the one before it
     [[ $2 =~ ^[1-9][0-9]*$ ]] || { echo "results.sh: N must be a whole number above 0, got '$2'" >&2; exit 64; }
-    local file
-    for file in "${@:3}"; do
-        [ -s "$file" ] || { echo "results.sh: $file: is not there, or empty" >&2; exit 66; }
-    done
     awk -v pairs="$1" -v n="$2" '
         # The sum of the losses of n updates, or 0 where not all are there.
         function sum(f, to,    i, all) {
@@ -283,6 +279,7 @@ curves() { # PAIRS N FILE FILE...: PAIRS 0: held against the first file; 1: ever
             if (step > last) last = step
         }
         END {
+            if (files != ARGC - 1) { print "results.sh: a file without lines, or that is not there" >"/dev/stderr"; exit 66 }
             printf "| updates up to |"
             rule = "| ---: |"
             for (f = 1; f <= files; f++) {

@@ -3,7 +3,8 @@
 # shellcheck shell=bash
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-export CAST_BIN=${CAST_BIN:-$PWD/build/release}
+CAST_BIN=$(realpath "${CAST_BIN:-build/release}")
+export CAST_BIN
 export bin=$CAST_BIN
 unset CAST_DATA NO_COLOR CLICOLOR_FORCE COLUMNS CDPATH OMP_NUM_THREADS OMP_THREAD_LIMIT OPENBLAS_CORETYPE
 unset "${!SLURM_@}"

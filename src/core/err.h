@@ -14,7 +14,7 @@
  *   EX_DATAERR 65   a file's content is wrong     EX_CANTCREAT 73  an output cannot be created
  *   EX_NOINPUT 66   a file is missing             EX_IOERR 74      a write failed
  *   EX_SOFTWARE 70  not a number, broken promise  EX_TEMPFAIL 75   interrupted; run again to go on
- *   EX_CONFIG 78    a config key or value is wrong
+ *   EX_CONFIG 78    a config key or value is wrong, or a rank has others
  *   EX_UNAVAILABLE 69  a program that this one calls is missing or fails, a rank is gone, no MPI */
 typedef struct Err {
     int code;

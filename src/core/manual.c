@@ -147,8 +147,8 @@ static const struct {
     {EX_IOERR, "a write failed"},
     {EX_TEMPFAIL, "interrupted; what cast_train and cast_sweep had done is saved, and the same "
                   "command goes on"},
-    {EX_CONFIG, "a config that is no JSON, or has a wrong key or value; or other data than a run "
-                "began with"},
+    {EX_CONFIG, "a config that is no JSON, or has a wrong key or value; other data than a run "
+                "began with; or a rank of another version, build or command"},
 };
 
 static void put_statuses(FILE *f) {

@@ -185,6 +185,8 @@ expect 0 '^warning: drawn, and not trained with these weights: planes; by train.
     bash -c "echo '[MAX 2 3 ]' | '$bin/cast_eval' '$tmp/full' '$key.type=clustered' --input -"
 expect 0 '^warning: left behind: phi.bias, phi.weight, surrogate$' "and what is left" \
     bash -c "echo '[MAX 2 3 ]' | '$bin/cast_eval' '$tmp/run' '$key.type=full' --input -"
+expect 0 '"left_behind":"phi.bias, phi.weight, surrogate","drawn":"planes",' "for programs too" \
+    bash -c "echo '[MAX 2 3 ]' | '$bin/cast_eval' '$tmp/run' '$key.type=clustered' --input - --json"
 for output in --limit=2 --approximation; do
     expect 0 '"left_behind":"phi.bias, phi.weight, surrogate","drawn":"planes",' "and for programs ($output)" \
         "${eval[@]}" "$tmp/run" $key.type=clustered "$output" --json

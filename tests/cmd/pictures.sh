@@ -73,6 +73,12 @@ expect 0 38\;5 "CLICOLOR_FORCE has colours in a file" env CLICOLOR_FORCE=1 COLOR
 expect 0 '\(label [01]\)$' "NO_COLOR has none" env CLICOLOR_FORCE=1 NO_COLOR=1 "${data[@]}" show "$tmp/pathx" --index 0
 check "whatever else is asked for" bash -c "! grep -q $'\\033' '$tmp/out'"
 if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
+    # Of a terminal that says itself how wide it is, which it ends lines with a return for.
+    for columns in 256:256x128 70:64x32; do
+        env -u COLUMNS TERM=dumb script -qec "stty cols ${columns%:*}; '$bin/cast_data' show '$tmp/pathx' --index 0" /dev/null \
+            </dev/null | tr -d '\r' >"$tmp/out"
+        check "a terminal of ${columns%:*} columns" test "$(size_of)" = "${columns#*:}"
+    done
     for columns in 80:64x64 100:64x64 128:128x128 40:32x32; do
         COLORTERM=truecolor TERM=xterm-256color NO_COLOR='' COLUMNS=${columns%:*} \
             script -qec "'$bin/cast_data' show '$tmp/pathx' --index 0" /dev/null </dev/null >"$tmp/blocks"

@@ -52,7 +52,7 @@ waits=''
 for pid in $(pgrep -f -- "--out $tmp/slow-run"); do
     tr '\0' '\n' <"/proc/$pid/environ" | grep -qxE '(OMPI_COMM_WORLD|PMI)_RANK=1' && waits=$pid
 done
-ticks() { awk '{ print $14 + $15 }' "/proc/$waits/stat" 2>>"$tmp/log"; }
+ticks() { awk '{ print $14 + $15 }' "/proc/${waits:-none}/stat" 2>>"$tmp/log"; }
 before=$(ticks)
 sleep 2
 after=$(ticks)

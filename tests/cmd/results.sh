@@ -122,6 +122,10 @@ printf '{"kind": "train", "step": 4, "loss": 2.' >>"$tmp/torn.jsonl"
 expect 0 '^[|] 2 [|] 3.00000 [|] - [|] - [|]$' "a loss that is none" "${results[@]}" windows 2 "$tmp"/{one,torn}.jsonl
 check "or torn" grep -qxF '| 4 | 2.00000 | - | - |' "$tmp/out"
 expect 0 '^[|] 2 [|]( [0-9+. %e|-]+){15}$' "eight curves" "${results[@]}" windows 2 "$tmp"/{one,two,one,two,one,two,one,two}.jsonl
+expect 64 "N must be a whole number above 0, got '0'" "windows of nothing" "${results[@]}" windows 0 "$tmp"/{one,two}.jsonl
+: >"$tmp/none.jsonl"
+expect 66 'a file without lines' "a curve without lines" "${results[@]}" pairs 2 "$tmp"/{none,one,two,short}.jsonl
+expect 0 '^[|] 2 [|] 3.00000 [|]' "a pipe" "${results[@]}" windows 2 <(cat "$tmp/one.jsonl") "$tmp/two.jsonl"
 expect 64 'results.sh keep DIR' "a pair of one" "${results[@]}" pairs 2 "$tmp"/{one,two,one}.jsonl
 mkdir -p "$root/runs/two/image"
 cp -r "$root/runs/sweep/clusters=4,seed=1" "$root/runs/two/image/a b"

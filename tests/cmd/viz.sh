@@ -133,6 +133,15 @@ check "on a page" test "$(grep -c '<h2>Layer 1, head 0, round' "$out/viz-2.html"
 expect 64 'heads 0 to 1, got 2' "a head that is none" "${viz[@]}" "$tmp/paths" --index 1 --head 2 $type=clustered
 expect 64 'of all heads together' "a head of CAST's clusters" "${viz[@]}" "$tmp/paths" --index 1 --head 0
 
+# ---- an attention that was not trained ----
+
+swapped=("${viz[@]}" "$tmp/words" model.attention.type=clustered model.attention.clusters=4 --index 2 --out "$tmp/swapped")
+expect 0 '^warning: drawn, and not trained with these weights: planes; by train.seed 1$' "is told" "${swapped[@]}"
+check "on the page" grep -q '<br>Drawn, and not trained with these weights: planes; by train.seed 1\.</p>' "$tmp/swapped/viz-2.html"
+check "which says no such thing of one that was" bash -c "grep -q '<h2>Layer' '$tmp/alone/viz-2.html' && ! grep -q 'not trained' '$tmp/alone/viz-2.html'"
+expect 0 '"drawn":[[:space:]]*"planes"' "and for programs" "${viz[@]}" "$tmp/words" model.attention.type=clustered \
+    model.attention.clusters=4 --stats --json
+
 # ---- figures ----
 
 field() { sed -n "s/^ *\"$1\": \([^,]*\),\{0,1\}$/\1/p" "$tmp/json" | xargs; }
