@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
+#include "io/json.h"
 #include "report/papers.h"
 #include "train/config.h"
 #include "train/made.h"
@@ -36,13 +37,20 @@ static unsigned marks_with(const char *task, const char *data, const char *key, 
                            Result r) {
     char text[512];
     snprintf(text, sizeof text, "{\"data\": %s}", data);
-    Run run = {.env = cJSON_Parse(text)};
+    Run run = {.env = cJSON_Parse(text), .config = cJSON_CreateObject()};
     const Run *runs[] = {&run};
     Group g = {.task = (char *)(size_t)task, .run = runs, .n = 1, .values = cJSON_CreateObject()};
     assert_non_null(run.env);
-    if (key) cJSON_AddStringToObject(g.values, key, value);
+    cJSON_AddStringToObject(run.config, "task", task);
+    if (key) {
+        Err err;
+        cJSON_AddStringToObject(g.values, key, value);
+        snprintf(text, sizeof text, "%s=%s", key, value);
+        if (!json_override(run.config, text, &err)) fail_msg("%s", err.text);
+    }
     const unsigned m = marks_of(&g, &r);
     cJSON_Delete(run.env);
+    cJSON_Delete(run.config);
     cJSON_Delete(g.values);
     return m;
 }
