@@ -17,9 +17,9 @@ typedef struct ExportRequest {
 } ExportRequest;
 
 /* Files of their kind are replaced. EX_NOINPUT, EX_DATAERR: there are no trained weights at
- * `place`; EX_CONFIG: there is no reader of such a model; EX_SOFTWARE: a weight is
- * not finite; EX_USAGE: NAME.safetensors is what is
- * read, or its name is too long; EX_CANTCREAT, EX_IOERR: it cannot be written. */
+ * `place`; EX_CONFIG: there is no reader of such a model; EX_SOFTWARE: a weight is not finite;
+ * EX_USAGE: NAME.safetensors is what is read, or its name is too long; EX_CANTCREAT, EX_IOERR: it
+ * cannot be written. */
 bool export_model(const ExportRequest *r, Err *err);
 
 #endif

@@ -80,7 +80,7 @@ static bool may_be_minus_1(const ConfigKey *k) {
     return k->type == KEY_REAL && k->choices && !strcmp(k->choices, KEY_OR_MINUS_1);
 }
 
-/* "an integer from 1 to 64", "an even integer from 2 to 255". */
+/* "an integer from 1 to 64", "an even integer from 2 to 256". */
 static void describe_range(const ConfigKey *k, char buf[TEXT_SIZE]) {
     bool whole = k->type != KEY_REAL;
     const char *what = is_parity(k, KEY_EVEN)       ? "an even integer"
