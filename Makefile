@@ -52,14 +52,17 @@ FEATURES := $(shell echo $(patsubst __%__,%,$(filter __SSE% __SSSE% __AVX% __FMA
 # would call memcpy for each short row. -Wno-psabi: vectors of 64 bytes are only passed between inline functions.
 # -Wno-missing-field-initializers: the rows of a table leave out what they do not have. -Wno-unused-parameter: functions
 # of a table and jobs need not use all that they are given.
-WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
             -Wwrite-strings -Wvla -Wformat=2 -Wno-psabi -Wno-missing-field-initializers -Wno-unused-parameter \
             $(if $(CI)$(WERROR),-Werror) \
             $(if $(filter __clang__,$(MACROS)),-Wno-pass-failed)
 DEFINES  := -Isrc -D_POSIX_C_SOURCE=200809L
+# Files come from anywhere: a write beyond a text on the stack ends the program, and tables of functions are read-only
+# (-z now, below). Neither _FORTIFY_SOURCE nor -fstack-protector-strong, which change the code of the hot loops.
+HARDEN   := -fstack-protector
 SANE     := -g -O1 -fno-omit-frame-pointer
-MODE_release := -O3 -g1
-MODE_double  := -O3 -g1 -DREAL_DOUBLE
+MODE_release := -O3 -g1 $(HARDEN)
+MODE_double  := -O3 -g1 $(HARDEN) -DREAL_DOUBLE
 MODE_debug   := -Og -g
 MODE_asan    := $(SANE) -DSANITIZED -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 MODE_tsan    := $(SANE) -DSANITIZED -fsanitize=thread
@@ -69,7 +72,7 @@ CODEGEN  := -std=c11 $(MODE_$(MODE)) $(ARCH) -ffp-contract=fast -fno-math-errno 
             $(if $(filter __clang__,$(MACROS)),,-fno-tree-loop-distribute-patterns)
 FLAGS    := $(CODEGEN) $(WARN) -MMD -MP
 LINK      = $(CC)
-LIBS     := -Wl,-u,cpu_describe -lopenblas -lcjson -lpng -lz -lm -ldl
+LIBS     := -Wl,-z,relro,-z,now -Wl,-u,cpu_describe -lopenblas -lcjson -lpng -lz -lm -ldl
 
 # libxsmm is used where it is installed; `make XSMM=` builds without it.
 XSMM := $(wildcard /usr/include/libxsmm.h /usr/local/include/libxsmm.h)

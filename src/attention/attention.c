@@ -29,8 +29,8 @@ bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const
 }
 
 /* A sum of well mixed numbers (the finaliser of MurmurHash3, Appleby) does not know their order. */
-void attn_trace_choice(AttnTrace *trace, uint32_t where, uint32_t what) {
-    uint64_t x = (uint64_t)where << 32 | what;
+void attn_trace_choice(AttnTrace *trace, int where, int what) {
+    uint64_t x = (uint64_t)(uint32_t)where << 32 | (uint32_t)what;
     x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
     x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
     trace->digest += x ^ x >> 33;

@@ -129,7 +129,7 @@ bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const
 
 /* Adds a choice to the digest: that `what` (a token, say) is in `where` (a cluster). Not
  * from a job; the order in which choices are told does not matter. */
-void attn_trace_choice(AttnTrace *trace, uint32_t where, uint32_t what);
+void attn_trace_choice(AttnTrace *trace, int where, int what);
 
 /* That a head's query attends exactly to this key: where trace->seen is wanted. Not from a job. */
 void attn_trace_sees(AttnTrace *trace, int head, int query, int key);

@@ -75,7 +75,7 @@ static void tell_sides(const Linear *o, AttnTrace *trace) {
     const size_t n = (size_t)o->N * (size_t)o->s->d;
     for (size_t i = ATTN_Q; i <= ATTN_K; i++)
         for (size_t j = 0; j < n; j++)
-            attn_trace_choice(trace, o->rows.qkv[i][j] > 1, (uint32_t)(i * n + j));
+            attn_trace_choice(trace, o->rows.qkv[i][j] > 1, (int)(i * n + j));
 }
 
 /* ---- forward ---- */

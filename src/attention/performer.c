@@ -137,8 +137,9 @@ static void norms_backward(const void *ctx, int head, Arena scratch) {
     const real *dbias = o->dbias[0] + (size_t)head * attend_padded(o->N), by = (real)(-1 / sqrt(e));
     for (int n = 0; n < o->N; n++) {
         const size_t at = (size_t)n * (size_t)d + (size_t)(head * e);
-        for (int i = 0; i < e; i++)
-            o->rows.dqkv[ATTN_K][at + i] += by * dbias[n] * o->rows.qkv[ATTN_K][at + i];
+        const real *k = o->rows.qkv[ATTN_K] + at;
+        real *dk = o->rows.dqkv[ATTN_K] + at;
+        for (int i = 0; i < e; i++) dk[i] += by * dbias[n] * k[i];
     }
 }
 

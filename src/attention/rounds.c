@@ -133,7 +133,7 @@ static void trace_side(const Rounds *o, AttnTrace *trace, int side, int size, in
             const uint32_t at = (uint32_t)(row * 2 + side) * (uint32_t)o->N;
             for (int i = 0; i < o->N; i++) {
                 const int chunk = i / size;
-                attn_trace_choice(trace, at + (uint32_t)chunk, (uint32_t)order[i]);
+                attn_trace_choice(trace, (int)(at + (uint32_t)chunk), order[i]);
                 if (groups) groups[(size_t)row * (size_t)trace->stride + (size_t)order[i]] = chunk;
             }
         }

@@ -33,7 +33,7 @@ int machine_cores(void) {
         return (int)sysconf(_SC_NPROCESSORS_ONLN);
     int seen[CPU_SETSIZE], n = 0;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &set)) continue;
+        if (!CPU_ISSET((size_t)cpu, &set)) continue;
         char path[128];
         /* A core is known by the first of its threads: core_id begins anew in each cluster of some
          * ARM systems. */

@@ -90,7 +90,7 @@ static void take_all_places(void) {
         const int n = omp_get_place_num_procs(place);
         if (n > CPU_SETSIZE) continue;
         omp_get_place_proc_ids(place, ids);
-        for (int i = 0; i < n; i++) CPU_SET(ids[i], &set);
+        for (int i = 0; i < n; i++) CPU_SET((size_t)ids[i], &set);
     }
     if (CPU_COUNT(&set) > 0) sched_setaffinity(0, sizeof set, &set);
 }

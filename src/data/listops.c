@@ -146,8 +146,8 @@ static bool reap(Harvest *h, uint64_t seed, Err *err) {
 
 /* All are in memory until they are written; their hashes take more. */
 static bool check_room(const Harvest *h, Err *err) {
-    const double bytes = (double)h->total * (h->rules.shortest + sizeof(int64_t) + sizeof(int32_t));
-    return mem_fits((size_t)bytes, err) ||
+    const size_t each = (size_t)h->rules.shortest + sizeof(int64_t) + sizeof(int32_t);
+    return mem_fits((size_t)h->total * each, err) ||
            err_set(err, err->code, "listops: %d expressions: %s; --train asks for fewer", h->total,
                    err->text);
 }

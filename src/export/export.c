@@ -88,7 +88,7 @@ static size_t count_bad(const StTensor *t, size_t values) {
     const double *doubles = t->data;
     size_t bad = 0;
     for (size_t i = 0; i < values; i++)
-        bad += !isfinite(t->dtype == DT_F32 ? (double)singles[i] : doubles[i]);
+        bad += (size_t)!isfinite(t->dtype == DT_F32 ? (double)singles[i] : doubles[i]);
     return bad;
 }
 

@@ -316,7 +316,7 @@ static void feed_forward_sums_tile(const Segment *s, int r0, int n, const TileSc
 
 static void pool_segment(const Segment *s) {
     tiles_share(s, input_tile, NULL);
-    if (!s->p->m->task.masked)
+    if (s->p->m->task.masked == 0)
         pool_forward(s->doc->z, s->t->x, (Pooling)s->p->m->conf.pooling, s->doc->N,
                      s->p->m->conf.d);
 }
@@ -325,12 +325,12 @@ static void pool_backward_tile(const Segment *s, int r0, int n, const TileScratc
     const Model *m = s->p->m;
     const int d = m->conf.d;
     real *grad = tile_rows(s->doc->grad, r0, d), *dnorm = t->narrow[0];
-    if (m->task.masked)
+    if (m->task.masked > 0)
         memcpy(dnorm, grad, (size_t)(n * d) * sizeof *dnorm);
     else
         memset(dnorm, 0, (size_t)(n * d) * sizeof *dnorm);
     memset(grad, 0, (size_t)(n * d) * sizeof *grad);
-    if (!m->task.masked)
+    if (m->task.masked == 0)
         pool_backward(dnorm, s->doc->dz, (Pooling)m->conf.pooling, r0, n, s->doc->N, d);
 }
 

@@ -8,7 +8,7 @@
 
 size_t finite_count_bad(const real *x, size_t n) {
     size_t bad = 0;
-    for (size_t i = 0; i < n; i++) bad += !isfinite(x[i]);
+    for (size_t i = 0; i < n; i++) bad += (size_t)!isfinite(x[i]);
     return bad;
 }
 

@@ -395,7 +395,7 @@ static void help_augment(FILE *f, const Task *task) {
     schema_help(f, task->augment_keys, "data");
 }
 
-static void list_flagged(FILE *f, const ConfigKey *keys, const char *section, int flag,
+static void list_flagged(FILE *f, const ConfigKey *keys, const char *section, unsigned flag,
                          const char *between) {
     for (; keys->name; keys++) {
         if (!(keys->flags & flag)) continue;

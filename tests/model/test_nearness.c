@@ -186,7 +186,7 @@ static void seen_keys_reach(void **state) {
         memcpy(before, c.scratch.r, sizeof before);
         for (int key = 0; key < N; key++) {
             const real was = c.X[key * WIDTH];
-            c.X[key * WIDTH] += 1e4;
+            c.X[key * WIDTH] += (real)1e4;
             run(&c);
             c.X[key * WIDTH] = was;
             const AttnTrace trace = {.stride = N, .seen = c.scratch.seen};

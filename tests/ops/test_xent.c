@@ -54,7 +54,7 @@ static void rows_are_their_definition(void **state) {
     for (int i = 0; i < 10; i++) {
         const int K = sizes[i % 5];
         const double smoothing = i < 5 ? 0 : 0.3;
-        Draws d = draws_open("xent", i);
+        Draws d = draws_open("xent", (uint64_t)i);
         int labels[ROWS], right = 7, wanted = 7;
         double loss = 0, alone = 0;
         draw_rows(x, labels, &d, K);

@@ -145,9 +145,9 @@ static void norm_is_over_trained_parameters(void **state) {
     s.grads[frozen->at] = (real)NAN;
     assert_true(fabs(adamw_grad_norm(&s.adamw, s.grads) / sqrt(sum) - 1) < 1e-12);
     s.grads[last->at + last->n - 1] = (real)INFINITY;
-    assert_false(isfinite(adamw_grad_norm(&s.adamw, s.grads)));
+    assert_true(!isfinite(adamw_grad_norm(&s.adamw, s.grads)));
     s.grads[last->at + last->n - 1] = (real)NAN;
-    assert_false(isfinite(adamw_grad_norm(&s.adamw, s.grads)));
+    assert_true(!isfinite(adamw_grad_norm(&s.adamw, s.grads)));
     close_setup(&s);
 }
 

@@ -113,7 +113,8 @@ static void test_skip(void **state) {
     const size_t bytes = tok->n * sizeof(real);
     real *sound = mem_alloc(tok->n, sizeof *sound);
     memcpy(sound, x.s.w + tok->at, bytes);
-    for (size_t i = 0; i < tok->n; i++) x.s.w[tok->at + i] = sizeof(real) == 8 ? 1e308 : 3e38;
+    for (size_t i = 0; i < tok->n; i++)
+        x.s.w[tok->at + i] = (real)(sizeof(real) == 8 ? 1e308 : 3e38);
     save(&x, &x.s);
     train(&x, 2); /* the third would be validated */
     load(&x, &x.other);
