@@ -126,6 +126,19 @@ check "accuracies by length are those of all, by parts" awk -v right="$right" '
 most=$(awk -F, 'NR > 1 && ++n[$2] > most { most = n[$2] } END { print most }' "$tmp/p.csv")
 check "the commonest label" grep -qE "^always answering [0-9] would give $(awk "BEGIN { printf \"%.2f\", 100 * $most / 23 }") %$" "$tmp/out"
 
+# Too many classes for a table of all, from data whose labels are 0 to 9.
+make_data "$tmp/many" custom 40 9 23 60
+sed -i 's/"classes":"10"/"classes":"40"/' "$tmp/many"/*.safetensors
+train --out "$tmp/many-run" task=custom data.dir="$tmp/many" >"$tmp/log" 2>&1
+expect 0 '^most frequent mistakes of 40 classes' "mistakes, where classes are many" "${eval[@]}" "$tmp/many-run" --predict "$tmp/p.csv"
+# shellcheck disable=SC2016
+check "the commonest of them, each with its number" diff <(awk -F, 'NR > 1 && $2 != $3 { n[$2 " " $3]++ }
+    END { for (at in n) print n[at], at }' "$tmp/p.csv" | sort -k1,1nr -k2,2n -k3,3n | head -n 10) \
+    <(sed -n 's/^ *\([0-9]*\)  \([0-9]*\) taken for \([0-9]*\)$/\1 \2 \3/p' "$tmp/out")
+train --out "$tmp/again" >"$tmp/log" 2>&1
+sed -i '/"which": "best"/s/"loss": [0-9.]*/"loss": 9/' "$tmp/again/metrics.jsonl"
+expect 0 '^cast_train measured .*9.0000.*another' "another figure than training measured" "${eval[@]}" "$tmp/again"
+
 # Where val is part of train.safetensors, by place in the split, as cast_viz counts.
 make_data "$tmp/reviews" text 30 1 5 40
 "$bin/cast_train" "$tmp/tiny.json" --threads 1 task=text data.dir="$tmp/reviews" data.holdout=0.2 --out "$tmp/held" >"$tmp/log" 2>&1

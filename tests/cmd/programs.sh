@@ -58,6 +58,7 @@ check "makes neither" test ! -e "$tmp/none" -a ! -e "$tmp/none-w"
 expect 64 'out and --weights-out are both' "one file for two outputs" \
     "${step[@]}" --weights "$w" --batch "$b" --steps 1 --out "$tmp/none" --weights-out "$tmp/none"
 expect 64 '--weights and --batch' "no weights" "${step[@]}" --out "$o"
+expect 64 'out is needed' "no results" "${step[@]}" --weights "$w" --batch "$b"
 expect 64 '--weights-out' "--steps without a place for weights" "${step[@]}" --weights "$w" --batch "$b" --steps 2
 expect 64 '--steps' "a number of steps that is none" "${step[@]}" --weights "$w" --batch "$b" --steps many --weights-out "$o"
 expect 66 'nowhere' "weights that are not there" "${step[@]}" --weights "$tmp/nowhere" --batch "$b" --out "$o"
@@ -69,6 +70,14 @@ expect 65 'allowed are 1 to 7' "a length above max_length" \
     "${step[@]}" model.max_length=7 --weights "$tmp/w7" --batch "$b" --out "$o"
 make_batch "$tmp/bad" 8 10 3
 expect 65 'classes 0 to 9' "a label that is none" "${step[@]}" --weights "$w" --batch "$tmp/bad" --out "$o"
+make_batch "$tmp/bad" 9 9 3
+expect 65 'sequence 0 has 9 tokens, tokens has room for 8' "a length above the batch's" \
+    "${step[@]}" --weights "$w" --batch "$tmp/bad" --out "$o"
+cp "$w" "$tmp/nan"
+edit "$tmp/nan" tok.weight "$(repeat 1536 '\xff')" 0
+expect 70 'pass 1: loss nan.*nothing is written' "weights that are no numbers" \
+    "${step[@]}" --weights "$tmp/nan" --batch "$b" --out "$tmp/none"
+check "without results" test ! -e "$tmp/none"
 make_batch "$tmp/bad" 8 9 16
 expect 65 'tokens: sequence 1 has 16 at 0, allowed are 0 to 15' "an id that is none" "${step[@]}" --weights "$w" --batch "$tmp/bad" --out "$o"
 
@@ -170,6 +179,14 @@ expect 0 '' "verifies" "${data[@]}" verify "$tmp/imported"
 expect 64 'listops takes no --side' "an option of another task" "${data[@]}" generate listops --out "$tmp/x" --side 32
 expect 64 '32, 64, 128 or 256' "a side that is none" "${data[@]}" generate pathx --out "$tmp/x" --side 33
 expect 64 '' "no command" "${data[@]}"
+expect 64 'out DIR is missing' "a set without a place" "${data[@]}" generate listops
+expect 64 "'more' is one argument too many" "words that mean nothing" "${data[@]}" import listops "$tmp/tsv" more --out "$tmp/x"
+expect 64 'expected: cast_data show' "nothing to show" "${data[@]}" show
+expect 64 'examples in all, expected at most' "more than numbers for them" \
+    "${data[@]}" generate listops --out "$tmp/x" --train 2000000000 --val 2000000000 --test 1
+cp -r "$tmp/own" "$tmp/named"
+sed -i 's/"task":"custom"/"task":"pathx" /' "$tmp/named"/*.safetensors
+expect 65 'are not those of pathx' "data that are not what they call themselves" "${data[@]}" verify "$tmp/named"
 expect 64 'nonsense' "an unknown task" "${data[@]}" generate nonsense --out "$tmp/x"
 expect 66 'nowhere' "import from nowhere" "${data[@]}" import image "$tmp/nowhere" --out "$tmp/x"
 printf '\x20' | dd of="$tmp/listops/val.safetensors" bs=1 seek=400 conv=notrunc 2>/dev/null

@@ -109,6 +109,9 @@ expect 64 'width is of --plot and of --format latex' "a width of neither" "$repo
 expect 64 'width: expected 20 to 2000 millimetres' "a width of nothing" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --width 0.05
 expect 0 '^[|] test of best, % [|] test of last, % [|]$' "columns by their titles" "$report" "$tmp/sweep" --columns 'test of best, %, test of last, %'
 expect 0 'test of last' "chosen ones are all shown" env COLUMNS=20 "$report" "$tmp/sweep" --format terminal --columns test_best_percent,test_last_percent
+expect 64 'columns is of a table' "columns of a page" "$report" "$tmp/sweep" --columns run --plot "$tmp/list.svg"
+expect 64 'across is of --format latex' "both columns of no page" "$report" "$tmp/sweep" --across
+expect 64 'what growth takes no --html' "a page of no runs" "$report" "$tmp/sweep" --what growth --html "$tmp/list.html"
 expect 64 'goes without' "a list, and a page" "$report" "$tmp/sweep" --columns help --html "$tmp/list.html"
 check "which is not made" test ! -e "$tmp/list.html"
 expect 64 'height is of --plot' "a height of no plot" "$report" "$tmp/sweep" --height 80
@@ -257,6 +260,8 @@ sed 's/{/&"config": {"train": {"objective": "masked"}}, /' "$tmp/points" >"$tmp/
 expect 0 '^full,,500,50,3,0' "of masked tokens without" "$report" "$tmp/masked" --what points --format csv
 echo '{"mechanism": "lsh", "seconds": 0.25, "accuracy": 0.25, "count": 2500, "seeds": 3}' >>"$tmp/points"
 expect 0 '^lsh,,250,25,0.866[0-9]*,3,-25' "beside full attention's" "$report" "$tmp/points" --what points --format csv
+check "a plot of them" with "$tmp/points" --what points --plot "$tmp/points.svg" --keep
+check "has their errors" grep -q 'with yerrorbars' "$tmp/points.svg.gnuplot"
 echo '{"mechanism": "full", "accuracy": 0.5}' >"$tmp/points"
 expect 64 "nothing to draw" "a plot over no cost" "$report" "$tmp/points" --what points --plot "$tmp/x.svg"
 printf '{"mechanism": "full", "error": 0.5}\n{"mechanism": "full"}\n' >"$tmp/points"
@@ -471,6 +476,9 @@ expect 0 '^A: clusters 4\. B: clusters 8\.' "or a copy of" "$report" "$tmp/z-cop
 cp -r "$b/other" "$tmp/z-other"
 expect 0 '^A: clusters 8\. B: clusters 4\.' "whichever" "$report" "$tmp/z-other" "$b/other" "$b"/[12] --compare
 expect 64 'of two recipes or sets of data, and these runs have 1' "of one" "$report" "$a/1" "$a/2" "$b/1" --compare
+sed 's/listops/text/' "$a/1/config.json" >"$tmp/text.json"
+cp -r "$a/1" "$tmp/pair/of-text" && cp "$tmp/text.json" "$tmp/pair/of-text/config.json"
+expect 66 'no task with finished runs of both' "runs of two tasks" "$report" "$a/1" "$tmp/pair/of-text" --compare
 for side in a b; do
     make_run "$tmp/pair/masked-$side" 4 1 20 "0.$([ $side = a ] && echo 30 || echo 50)"
     sed -i 's/"train": {/&"objective": "masked", /' "$tmp/pair/masked-$side/config.json"

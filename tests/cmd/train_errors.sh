@@ -43,6 +43,8 @@ expect 78 "'train.epochz' is unknown; did you mean 'train.epochs'" "a misspelt k
 expect 78 "'model.attention.typ' is unknown; did you mean 'model.attention.type'" "a misspelt type" "${train[@]}" model.attention.typ=full
 expect 78 "'train.lr' must be a number .* got \"fast\"" "a wrong type" "${train[@]}" train.lr=fast
 expect 78 "'model.heads' must divide model.d = 16, got 3" "heads that do not divide d" "${train[@]}" model.heads=3
+expect 78 'model.d / model.heads must be even, got 18 / 2 = 9' "rotary positions of an odd width" \
+    "${train[@]}" model.d=18 model.positions=rope
 expect 78 'sinusoidal positions need .* got 4000000 x 256' "a table of positions of 4 GB" \
     "${train[@]}" model.positions=sinusoidal model.max_length=4000000 model.d_emb=256
 expect 78 "model.conv_residual keeps what a convolution adds, and there is none" "a residual convolution without one" \

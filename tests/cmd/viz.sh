@@ -209,6 +209,7 @@ check "without affinities" test "$(field entropy_bits)" = "null null null null"
 expect 64 'no RUN' "nothing to look at" "${viz[@]}" --index 0
 expect 64 'either --index I or --stats' "neither example nor figures" "${viz[@]}" "$tmp/words"
 expect 64 'either --index I or --stats' "both" "${viz[@]}" "$tmp/words" --stats --index 0
+expect 64 'stats takes no --out' "a layer of all" "${viz[@]}" "$tmp/words" --stats --layer 1
 expect 64 'of --stats' "--json of an example" "${viz[@]}" "$tmp/words" --index 0 --json
 expect 64 'the test split has examples 0 to 4, got 5' "an example that is none" "${viz[@]}" "$tmp/words" --index 5
 expect 64 'layers 0 to 1, got 2' "a layer that is none" "${viz[@]}" "$tmp/words" --index 0 --layer 2

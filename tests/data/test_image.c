@@ -214,6 +214,30 @@ static void spoil(const char *name, size_t at, unsigned char value, size_t size)
     bytes_free(&b);
 }
 
+/* Of a size that is whole records of either kind; the labels tell which. */
+static void test_either_record(void **state) {
+    static const int sizes[] = {COLOUR, GREY};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        char dir[16];
+        snprintf(dir, sizeof dir, "either%d", k);
+        write_directory(dir, sizes[k]);
+        for (int i = 0; i < BATCHES; i++) {
+            Bytes b = make_batch(i, COLOUR * GREY / sizes[k], sizes[k]);
+            char name[64];
+            snprintf(name, sizeof name, "%s/%s", dir, names[i]);
+            if (i == BATCHES - 1) scratch_write(name, b.data, b.size);
+            bytes_free(&b);
+        }
+        Dataset d;
+        Err err;
+        if (!import(scratch(dir), scratch("either"), 1, &err)) fail_msg("%s", err.text);
+        import_open(&d, scratch("either"), SPLIT_TEST);
+        assert_int_equal(d.examples, COLOUR * GREY / sizes[k]);
+        dataset_close(&d);
+    }
+}
+
 static void test_bad_files(void **state) {
     const size_t whole = (size_t)RECORDS * COLOUR;
     (void)state;
@@ -356,6 +380,7 @@ int main(void) {
         cmocka_unit_test(test_every_colour),
         cmocka_unit_test(test_truncated_archive),
         cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_either_record),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_too_few),
         cmocka_unit_test(test_hostile_archive),
