@@ -98,8 +98,8 @@ endif
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(PROGRAMS:%=$(OUT)/%) ## the programs; release leaves them here
-ifeq ($(MODE),release)
+all: $(PROGRAMS:%=$(OUT)/%) ## the programs; build/release leaves them here
+ifeq ($(OUT),build/release)
 all: $(PROGRAMS)
 $(PROGRAMS): %: $(OUT)/%
 	@install $< $@
