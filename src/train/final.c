@@ -21,9 +21,11 @@ static bool read_best(Keeper *k, int64_t *update, Err *err) {
 
 static void note_answers(void *ctx, const Batch *b) {
     FinalTest *test = ctx;
-    for (int i = 0; i < b->n; i++, test->seen++)
-        if (test->correct && b->out.correct[i])
-            test->correct[test->seen / 4] |= 8 >> test->seen % 4;
+    for (int i = 0; i < b->n; i++, test->seen++) {
+        if (!test->correct || !b->out.correct[i]) continue;
+        char *digit = &test->correct[test->seen / 4];
+        *digit = (char)(*digit | 8 >> test->seen % 4);
+    }
 }
 
 /* Four examples a hexadecimal digit, the first one its highest bit. Masked tokens are no examples,

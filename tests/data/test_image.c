@@ -219,7 +219,7 @@ static void test_either_record(void **state) {
     static const int sizes[] = {COLOUR, GREY};
     (void)state;
     for (int k = 0; k < 2; k++) {
-        char dir[16];
+        char dir[24];
         snprintf(dir, sizeof dir, "either%d", k);
         write_directory(dir, sizes[k]);
         for (int i = 0; i < BATCHES; i++) {
