@@ -94,7 +94,7 @@ LINK     := $(MPICC)
 $(OUT)/obj/core/ranks.o: private override CC := $(MPICC)
 endif
 
-.PHONY: all tests test gradcheck results bench lint format mutants quickstart deps install uninstall clean help FORCE
+.PHONY: all tests test gradcheck results bench lint format mutants coverage quickstart deps install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -193,6 +193,11 @@ fuzz: ## libFuzzer (clang) on what reads files, and the lines it reached
 	+@$(SUBMAKE) MODE=fuzz CC=clang fuzzers
 	+@$(SUBMAKE) MODE=cover CC=clang fuzzers
 	@scripts/fuzz.sh $(FUZZ_SECONDS) $(or $(FUZZ),$(FUZZ_SRC:tests/fuzz/fuzz_%.c=%))
+
+UNCOVERED := $(wildcard tests/faults/*.sh) tests/cmd/ranks.sh
+coverage: ## clang's count of the lines that the tests reach
+	+@$(SUBMAKE) MODE=cover CC=clang tests
+	@scripts/coverage.sh $(TESTS:$(OUT)/%=build/cover/%) $(filter-out $(UNCOVERED),$(SCRIPTS))
 
 mutants: ## plants known errors, one at a time: the tests must catch each
 	@scripts/deps.sh check test
