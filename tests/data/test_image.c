@@ -219,18 +219,16 @@ static void test_either_record(void **state) {
     static const int sizes[] = {COLOUR, GREY};
     (void)state;
     for (int k = 0; k < 2; k++) {
-        char dir[24];
-        snprintf(dir, sizeof dir, "either%d", k);
-        write_directory(dir, sizes[k]);
-        for (int i = 0; i < BATCHES; i++) {
-            Bytes b = make_batch(i, COLOUR * GREY / sizes[k], sizes[k]);
-            char name[64];
-            snprintf(name, sizeof name, "%s/%s", dir, names[i]);
-            if (i == BATCHES - 1) scratch_write(name, b.data, b.size);
-            bytes_free(&b);
-        }
+        const int last = BATCHES - 1;
+        Bytes b = make_batch(last, COLOUR * GREY / sizes[k], sizes[k]);
+        char dir[24], name[64];
         Dataset d;
         Err err;
+        snprintf(dir, sizeof dir, "either%d", k);
+        snprintf(name, sizeof name, "%s/%s", dir, names[last]);
+        write_directory(dir, sizes[k]);
+        scratch_write(name, b.data, b.size);
+        bytes_free(&b);
         if (!import(scratch(dir), scratch("either"), 1, &err)) fail_msg("%s", err.text);
         import_open(&d, scratch("either"), SPLIT_TEST);
         assert_int_equal(d.examples, COLOUR * GREY / sizes[k]);
