@@ -40,7 +40,7 @@ FAULTS    := $(patsubst tests/%.c,$(OUT)/tests/%.so,$(wildcard tests/faults/*.c)
 HELPERS   := $(patsubst tests/%.c,$(OUT)/obj/tests/%.o,$(wildcard tests/*.c))
 
 # The processor, and what the compiler takes for granted about it: __AVX2__ and so on, as "avx2 ...".
-X86      := $(filter x86_64 i386 i686 amd64,$(shell uname -m))
+X86      := $(filter x86_64-% i386-% i486-% i586-% i686-%,$(shell $(CC) -dumpmachine 2>/dev/null))
 COMPILER := $(shell $(CC) --version 2>/dev/null | head -n 1)
 ARCH     := $(if $(X86),-march=$(MARCH),-mcpu=$(MARCH))
 MACROS   := $(shell $(CC) $(ARCH) -dM -E - </dev/null 2>/dev/null | awk '{ print $$2 }')
