@@ -10,7 +10,7 @@
 
 void predict_probabilities(double *p, const real *logits, int K) {
     double most = (double)logits[0], sum = 0;
-    for (int k = 1; k < K; k++) most = fmax(most, (double)logits[k]);
+    for (int k = 1; k < K; k++) most = (double)logits[k] > most ? (double)logits[k] : most;
     for (int k = 0; k < K; k++) sum += p[k] = exp((double)logits[k] - most);
     for (int k = 0; k < K; k++) p[k] /= sum;
 }

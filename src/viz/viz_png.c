@@ -202,8 +202,9 @@ typedef struct Range {
 static Range range_of(const Clusters *c) {
     Range r = {INFINITY, -INFINITY};
     for (size_t i = 0; i < (size_t)c->N * (size_t)c->C; i++) {
-        r.least = fmin(r.least, (double)c->affinity[i]);
-        r.most = fmax(r.most, (double)c->affinity[i]);
+        const double a = (double)c->affinity[i];
+        if (a < r.least) r.least = a;
+        if (a > r.most) r.most = a;
     }
     return r;
 }

@@ -40,7 +40,7 @@ static double off(const real *a, const real *b, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const double d = fabs((double)a[i] - (double)b[i]);
         if (worst == worst && !(d <= worst)) worst = d; /* NaN stays */
-        most = fmax(most, fabs((double)b[i]));
+        if (fabs((double)b[i]) > most) most = fabs((double)b[i]);
     }
     return most > 0 ? worst / most : worst;
 }

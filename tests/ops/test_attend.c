@@ -95,7 +95,7 @@ static void compare(const Case *c, int what, const char *how) {
     double worst = 0, most = what == DQ || what == DK ? scale : 1;
     for (size_t i = 0; i < c->size[what]; i++) {
         const double off = fabs((double)c->got[what][i] - c->want[what][i]);
-        worst = fmax(worst, isnan(off) ? INFINITY : off);
+        if (!(off <= worst)) worst = isnan(off) ? INFINITY : off;
         most = fmax(most, fabs(c->want[what][i]));
     }
     if (worst > BAR * scale * most)
