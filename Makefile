@@ -51,9 +51,10 @@ FEATURES := $(shell echo $(patsubst __%__,%,$(filter __SSE% __SSSE% __AVX% __FMA
 # refuses processors that lack what the build assumes, is in every program. -fno-tree-loop-distribute-patterns: gcc
 # would call memcpy for each short row. -Wno-psabi: vectors of 64 bytes are only passed between inline functions.
 # -Wno-missing-field-initializers: the rows of a table leave out what they do not have. -Wno-unused-parameter: functions
-# of a table and jobs need not use all that they are given.
+# of a table and jobs need not use all that they are given. -Wno-enum-float-conversion: constants are enums (clang).
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
             -Wwrite-strings -Wvla -Wformat=2 -Wno-psabi -Wno-missing-field-initializers -Wno-unused-parameter \
+            -Wno-enum-float-conversion \
             $(if $(CI)$(WERROR),-Werror) \
             $(if $(filter __clang__,$(MACROS)),-Wno-pass-failed)
 DEFINES  := -Isrc -D_POSIX_C_SOURCE=200809L

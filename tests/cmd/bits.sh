@@ -15,6 +15,10 @@ uses() { # uses RUN DIRECTORY: whether that flavour of OpenBLAS computed the run
     grep -q "OpenBLAS [0-9.]* ${2##*openblas-}" "$1/env.json"
 }
 
+loads() { # loads DIRECTORY: whether programs take the OpenBLAS that is there, if they are told to
+    LD_LIBRARY_PATH=$1 ldd "$bin/cast_train" | grep -qF "$1/"
+}
+
 same() { # same NAME CONFIG key=value...
     local name=$1 want threads flavour run=$tmp/run
     shift
@@ -34,8 +38,8 @@ same() { # same NAME CONFIG key=value...
     [ "$(hash_of "$run-stop")" = "$want" ] && diff <(all_metrics_of "$run") <(all_metrics_of "$run-stop") >>"$tmp/log"
     result $? "$name: stopped at 7 and resumed, metrics too" "$tmp/log"
     for flavour in /usr/lib/*/openblas-openmp /usr/lib/*/openblas-pthread build/openblas/usr/lib/*/openblas-*; do
-        # Without the one that programs find by themselves.
-        if [ ! -e "$flavour/libopenblas.so.0" ] || uses "$run" "$flavour"; then continue; fi
+        # Without the one that programs find by themselves, and those of other processors.
+        if [ ! -e "$flavour/libopenblas.so.0" ] || uses "$run" "$flavour" || ! loads "$flavour"; then continue; fi
         for threads in 1 2; do
             LD_LIBRARY_PATH=$flavour${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} train "$run-blas" $threads "$@"
             [ "$(hash_of "$run-blas")" = "$want" ] && uses "$run-blas" "$flavour"

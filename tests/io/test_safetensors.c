@@ -171,7 +171,7 @@ static void bad_lengths(void **state) {
     };
     StFile f;
     Err err;
-    unsigned char bytes[10] = "........{}";
+    unsigned char bytes[10] = {[8] = '{', '}'};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         memcpy(bytes, &rows[i].n, sizeof rows[i].n);
         assert_false(st_parse(&f, bytes, sizeof bytes, "f", &err));
