@@ -31,8 +31,11 @@ static int run(void (*job)(void), char said[1024]) {
     return status;
 }
 
+/* A page of memory or several, whatever the processor's are. */
+enum { PAGE = 65536 };
+
 static const char *put(const char *name) {
-    static char bytes[3 * 4096] = "x";
+    static char bytes[3 * PAGE] = "x";
     return scratch_write(name, bytes, sizeof bytes);
 }
 
@@ -47,8 +50,8 @@ static void read_cut(void) {
     FileMap other, m;
     map(&other, put("other"));
     map(&m, put("cut"));
-    seen = m.data[2 * 4096];
-    if (truncate(scratch("cut"), 4096) == 0) seen = m.data[0] + m.data[2 * 4096];
+    seen = m.data[2 * PAGE];
+    if (truncate(scratch("cut"), PAGE) == 0) seen = m.data[0] + m.data[2 * PAGE];
 }
 
 /* More than can be told of, but the first of them. */
