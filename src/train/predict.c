@@ -8,6 +8,7 @@
 
 /* ---- one example ---- */
 
+/* Without fmax, by which gcc 12 for AArch64 fails to find the largest of floats as a double. */
 void predict_probabilities(double *p, const real *logits, int K) {
     double most = (double)logits[0], sum = 0;
     for (int k = 1; k < K; k++) most = (double)logits[k] > most ? (double)logits[k] : most;

@@ -199,6 +199,7 @@ typedef struct Range {
     double least, most;
 } Range;
 
+/* Without fmin and fmax, as predict_probabilities. */
 static Range range_of(const Clusters *c) {
     Range r = {INFINITY, -INFINITY};
     for (size_t i = 0; i < (size_t)c->N * (size_t)c->C; i++) {
