@@ -150,6 +150,7 @@ image masked-1 9000 masked=9000 $thin train.seed=1
 text masked-2 3000 masked=3000 $words train.seed=2
 image masked-2 9000 masked=9000 $thin train.seed=2
 image masked-learned-1 9000 masked=9000 $thin model.positions=learned train.seed=1
+image masked-learned-2 9000 masked=9000 $thin model.positions=learned train.seed=2
 image 2 18000 $thin train.seed=2
 pathfinder 1 20000 easy=1500 intermediate=3000 $alike data.augment=true data.flip=false train.seed=1
 listops 1 3000 easy=2000 intermediate=1500 $nested train.seed=1
