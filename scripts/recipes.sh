@@ -71,16 +71,13 @@ finished() { # finished ARGUMENT...: as of cast_train, the run last
         [[ $(./cast_report "$run" --format csv --columns finished) == *$'\n1,1'* ]]
 }
 
-# A run that is finished is left alone: cast_train would test it again, for minutes. One that ends badly does not hold
-# up the others; one that is stopped stops them.
+# A run that is finished is left alone: cast_train would test it again, for minutes.
 cast_train() {
-    local status=0
     if finished "$@"; then
         echo "${!#}: finished"
         return
     fi
-    heed ./cast_train "$@" || status=$?
-    case $status in 0) ;; 75 | 1[234]?) exit $status ;; *) failed=1 ;; esac
+    heed ./cast_train "$@" || settle $?
 }
 
 # What `best` was chosen from: 10 to 32 minutes a row on two quiet cores (results/best.md has the speeds). Names are

@@ -56,11 +56,14 @@ heed() { # heed COMMAND...
     return $status
 }
 
+# What ends badly, for want of data or of memory say, does not hold up the others; what is stopped stops them.
 failed=0
-sweep() { # sweep ARGUMENT...: a run that fails, for want of data say, does not hold up other sweeps
-    local status=0
-    heed ./cast_sweep "$@" || status=$?
-    case $status in 0) ;; 1) failed=1 ;; *) exit $status ;; esac
+settle() { # settle STATUS
+    case $1 in 0) ;; 75 | 129 | 130 | 141 | 143) exit "$1" ;; *) failed=1 ;; esac
+}
+
+sweep() { # sweep ARGUMENT...
+    heed ./cast_sweep "$@" || settle $?
 }
 
 # The shipped config, by a schedule that does not mind when it ends.

@@ -82,11 +82,20 @@ chmod +x "$root/cast_train"
 expect 75 'stopped' "a run that is stopped stops them" "${reproduce[@]}" best listops
 check "at once" test "$(wc -l <"$root/tried")" = 1
 
-printf '#!/bin/sh\necho "$*" >>tried\nexit 70\n' >"$root/cast_train"
+printf '#!/bin/sh\necho "$*" >>tried\nkill -KILL $$\n' >"$root/cast_train"
 rm "$root/tried"
 expect 66 'masked-1: left out, runs/best/listops-masked-1-masked is not trained to its end' \
-    "masked training that fails" "${reproduce[@]}" best listops
+    "masked training that is killed" "${reproduce[@]}" best listops
 check "is not begun with, by another stage neither" test "$(wc -l <"$root/tried")" = 4
+
+rm "$root/cast_sweep" "$root/tried"
+printf '#!/bin/sh\necho "$1" | tee -a tried\nexit 66\n' >"$root/cast_sweep"
+chmod +x "$root/cast_sweep"
+expect 1 'configs/listops.json' "sweeps that lack their data" "${reproduce[@]}" first 1 text listops
+check "are all tried" test "$(wc -l <"$root/tried")" = 3
+sed -i 's/exit 66/exit 75/' "$root/cast_sweep"
+expect 75 'configs/text.json' "one that is stopped" "${reproduce[@]}" first 1 text listops
+check "is the last" test "$(wc -l <"$root/tried")" = 4
 
 printf '#!/bin/sh\ntrap "touch ended; exit 75" TERM\ntouch begun\nwhile :; do sleep 0.1; done\n' >"$root/cast_train"
 "${reproduce[@]}" best listops &
