@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/option.h"
+#include "io/json.h"
 #include "io/text.h"
 
 static const double retry_seconds = 60;
@@ -145,42 +146,62 @@ bool keep_at_end(Keeper *k, Err *err) {
 
 /* ---- those of the last validations ---- */
 
-static int64_t update_in(const char *path) {
-    int64_t update = 0;
-    StFile f;
-    Err ignored;
-    if (!st_open(&f, path, &ignored)) return 0;
-    if (!state_update(&f, &update, &ignored)) update = 0;
-    st_close(&f);
-    return update;
+/* What a run without last.safetensors has left. */
+typedef struct Left {
+    int kept;                 /* at-*.safetensors */
+    char path[FILE_PATH_MAX]; /* the latest checkpoint */
+    int64_t update, every;    /* of that: 0 for none; updates between its run's validations */
+} Left;
+
+static int64_t validates_every(const cJSON *config, int64_t an_epoch) {
+    const double every = json_number(config, "train.eval_every");
+    return every > 0 ? (int64_t)every : an_epoch;
 }
 
-static bool refuse_anew(const Keeper *k, const char *left, int64_t update, Err *err) {
+static bool look_at(Left *l, const char *path, int64_t an_epoch) {
+    int64_t update;
+    StFile f;
+    Err ignored;
+    if (!st_open(&f, path, &ignored)) return false;
+    const bool ok = state_update(&f, &update, &ignored);
+    if (ok && update > l->update) {
+        cJSON *config = state_config(&f, &ignored);
+        snprintf(l->path, sizeof l->path, "%s", path);
+        l->update = update;
+        l->every = validates_every(config, an_epoch);
+        cJSON_Delete(config);
+    }
+    st_close(&f);
+    return ok;
+}
+
+static bool refuse_anew(const Keeper *k, const Left *l, Err *err) {
     char *copy;
     size_t size;
     FILE *f = text_stream(&copy, &size);
-    option_print_word(f, left);
+    option_print_word(f, l->path);
     fputc(' ', f);
     option_print_word(f, k->dir->last);
     fclose(f);
     err_set(err, EX_CANTCREAT,
             "%s is not there, but %s is, of update %lld: a run from the start would write over it. "
             "To go on from there: cp %s. " KEEP_ANEW,
-            k->dir->last, left, (long long)update, copy);
+            k->dir->last, l->path, (long long)l->update, copy);
     mem_free(copy);
     return false;
 }
 
-bool keep_may_begin(const Keeper *k, int64_t every, Err *err) {
+bool keep_may_begin(const Keeper *k, int64_t an_epoch, Err *err) {
     FileList kept;
-    char left[FILE_PATH_MAX] = "";
+    Left l = {0};
     if (kept_list(&kept, k->dir->dir, err)) {
-        if (kept.n > 0) snprintf(left, sizeof left, "%s", kept.name[kept.n - 1]);
+        for (int i = 0; i < kept.n; i++) l.kept += look_at(&l, kept.name[i], an_epoch);
         file_list_free(&kept);
     }
-    if (!*left && file_exists(k->dir->best)) snprintf(left, sizeof left, "%s", k->dir->best);
-    const int64_t update = *left ? update_in(left) : 0;
-    return every == 0 || update <= every || refuse_anew(k, left, update, err);
+    look_at(&l, k->dir->best, an_epoch);
+    const int64_t every = validates_every(k->c->resolved, an_epoch);
+    const bool once = l.kept < 2 && l.update <= l.every && l.update <= every;
+    return an_epoch == 0 || once || refuse_anew(k, &l, err);
 }
 
 void keep_forget_later(Keeper *k) {

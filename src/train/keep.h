@@ -49,9 +49,9 @@ bool keep_would_be_best(const Keeper *k, const Score *score);
 void keep_validated(Keeper *k);
 #define KEEP_ANEW "To start anew, remove the run's directory, or use another --out"
 /* Whether a run without last.safetensors may begin anew (EX_CANTCREAT): it had one once it had been
- * validated twice, `every` updates apart (0: not known, and it may), and would write over what is
- * left of it. */
-bool keep_may_begin(const Keeper *k, int64_t every, Err *err);
+ * validated twice, by the config of then or of now, and would write over what is left of it.
+ * `an_epoch`: its updates; 0: not known, and the run may. */
+bool keep_may_begin(const Keeper *k, int64_t an_epoch, Err *err);
 /* Removes those of updates that the run, where it goes on from, is still to make. */
 void keep_forget_later(Keeper *k);
 

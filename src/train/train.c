@@ -351,7 +351,8 @@ static bool open_state(Trainer *t, Err *err) {
     if (!t->goes_on) {
         identity_here(&s->identity, &t->loader);
         params_init(s->params, s->w, (uint64_t)t->c->train.seed);
-        if (!keep_may_begin(&t->keep, t->every, err) || !origin_take(&t->origin, s->w, err))
+        if (!keep_may_begin(&t->keep, t->meter.per_epoch, err) ||
+            !origin_take(&t->origin, s->w, err))
             return false;
         log_info("run      %s, from the start", t->dir.dir);
         origin_tell(&t->origin);
@@ -387,7 +388,7 @@ static bool open_data(Trainer *t, Err *err) {
         return false;
     if (t->verify.reader) log_info("data     their hashes are checked beside the first update");
     const TrainConf *conf = &c->train;
-    const int64_t an_epoch = loader_updates_per_epoch(&t->loader);
+    const int64_t an_epoch = t->meter.per_epoch = loader_updates_per_epoch(&t->loader);
     t->horizon = conf->steps ? conf->steps : conf->epochs * an_epoch;
     t->end = t->r->stop_at && t->r->stop_at < t->horizon ? t->r->stop_at : t->horizon;
     t->every = conf->eval_every ? conf->eval_every : an_epoch;
@@ -435,7 +436,6 @@ static bool open_meter(Trainer *t, Err *err) {
     m->conf = &t->c->train;
     m->among = t->r->among;
     m->horizon = t->horizon, m->end = t->end, m->every = t->every;
-    m->per_epoch = loader_updates_per_epoch(&t->loader);
     m->validation = t->loader.examples[SPLIT_VAL];
     m->tests = t->end == t->horizon && !t->r->no_test ? 2.0 * t->loader.examples[SPLIT_TEST] : 0;
     return run_seconds_made(t->dir.metrics, t->state.update, &m->seconds, err) &&

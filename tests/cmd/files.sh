@@ -162,6 +162,17 @@ expect 0 'resuming at update' "which does" "${train[@]}" --out "$tmp/headless"
 rm "$tmp/headless/metrics.jsonl"
 expect 0 'metrics.jsonl: lines are lost: the time that updates 1 to ' "without metrics its time is lost, as is told" \
     "${train[@]}" --out "$tmp/headless"
+cp -r "$tmp/run" "$tmp/kept"
+"${train[@]}" train.steps=30 train.eval_every=5 train.keep=3 --out "$tmp/kept" >/dev/null 2>&1
+rm "$tmp/kept/last.safetensors"
+expect 73 "kept/at-0*30.safetensors is, of update 30: a run from the start" "those of before, to be validated more rarely" \
+    "${train[@]}" train.steps=30 train.eval_every=30 train.keep=3 --out "$tmp/kept"
+mv "$tmp/kept/at-0000000030.safetensors" "$tmp/kept/best.safetensors"
+expect 73 "kept/best.safetensors is, of update 30: a run from the start" "a best that is later than the one kept" \
+    "${train[@]}" train.steps=30 train.eval_every=25 --out "$tmp/kept"
+rm "$tmp/kept"/at-*
+expect 73 "kept/best.safetensors is, of update 30: a run from the start" "or was validated more often than now" \
+    "${train[@]}" train.steps=30 train.eval_every=30 --out "$tmp/kept"
 
 # ---- directories that a run or a sweep may have ----
 
