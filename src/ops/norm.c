@@ -1,5 +1,6 @@
 #include "ops/norm.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #include "ops/vec.h"
@@ -18,6 +19,10 @@ static inline Vec squared_distance(const real *x, real mean, int left) {
     return v * v;
 }
 
+/* Squares of finite numbers may not be finite: rows as large as that become no number, which is
+ * noticed, rather than 0, which is not. */
+static inline real one_over(real x) { return isinf(x) ? (real)NAN : 1 / x; }
+
 void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *g, const real *b,
                        real eps, int rows, int d) {
     const real share = 1 / (real)d;
@@ -27,7 +32,7 @@ void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const rea
         EACH_VEC(i, left, d, sum += vec_load(xr + i, left));
         mean[r] = vec_sum(sum) * share;
         EACH_VEC(i, left, d, squares += squared_distance(xr + i, mean[r], left));
-        rstd[r] = 1 / REAL_SQRT(vec_sum(squares) * share + eps);
+        rstd[r] = one_over(REAL_SQRT(vec_sum(squares) * share + eps));
     }
     layernorm_again(y, mean, rstd, x, g, b, rows, d);
 }
@@ -80,7 +85,7 @@ void scalenorm_forward(real *y, real *inv, const real *x, real g, real eps, int 
         const real *xr = row_of(x, r, d);
         real *yr = y + (size_t)r * (size_t)d;
         const real norm = REAL_SQRT(vec_dot(xr, xr, d));
-        const real s = 1 / (norm > eps ? norm : eps);
+        const real s = one_over(norm > eps ? norm : eps);
         EACH_VEC(i, left, d, vec_store(yr + i, g * s * vec_load(xr + i, left), left));
         inv[r] = s;
     }

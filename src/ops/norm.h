@@ -1,5 +1,7 @@
 /* The three norms. Rows are tokens; callers may pass any range of rows.
- * Forward overwrites y; backward adds. y and x may be the same buffer in the forward pass. */
+ * Forward overwrites y; backward adds. y and x may be the same buffer in the forward pass. Layer
+ * and scale norm make NaN of a row whose squares overflow; batch norm's caller asks for it
+ * (model/finite.h). */
 #ifndef OPS_NORM_H
 #define OPS_NORM_H
 

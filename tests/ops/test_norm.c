@@ -172,8 +172,23 @@ static void norm_of_a_batch(void **state) {
         for (int R = 33; R <= 300; R += 267) batch(R, widths[i]);
 }
 
+/* Squares of finite numbers may not be finite: the loss is to show it. */
+static void norms_of_large_rows(void **state) {
+    (void)state;
+    Norm o;
+    open_norm(&o, 2, 64);
+    const real large = (real)(sizeof(real) == 8 ? 1e160 : 1e25);
+    for (int i = 64; i < 128; i++) o.x[i] = i % 2 ? large : -large;
+    layernorm_forward(o.y, o.mean, o.scale, o.x, o.g, o.b, (real)EPS, 2, 64);
+    for (int i = 0; i < 128; i++) assert_true(isnan(o.y[i]) == (i >= 64));
+    scalenorm_forward(o.y, o.scale, o.x, 1, (real)EPS, 2, 64);
+    for (int i = 0; i < 128; i++) assert_true(isnan(o.y[i]) == (i >= 64));
+    close_norm(&o);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(norms_of_rows),
+                                       cmocka_unit_test(norms_of_large_rows),
                                        cmocka_unit_test(norm_of_a_batch)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
