@@ -29,8 +29,8 @@ typedef struct Bench {
     Sample *samples;
     int *ids, *masked; /* masked: its ids with some of them masked, in masked training */
     double *loss;
-    double step[MOST_STEPS];
-    int nsteps;
+    double step[MOST_STEPS]; /* a batch and its share of an update */
+    int nsteps, nbatches;
 } Bench;
 
 static void layout(Bench *b, Arena *a) {
@@ -97,25 +97,37 @@ static bool open_bench(Bench *b, const Config *c, bool data, Err *err) {
 
 /* ---- the step ---- */
 
-/* As training has it, but for what it counts. */
-static void update(Bench *b, const Sample *samples, int64_t s) {
+static const Sample *samples_of(Bench *b, int64_t update, int micro) {
+    if (!b->data) return b->samples;
+    loader_train(&b->loader, update, micro);
+    return b->loader.batch.samples;
+}
+
+/* What batches of data have, on average, where they differ. */
+static void add_batch(BenchResult *r, Bench *b) {
+    if (!b->data) return;
+    b->nbatches++;
+    r->tokens_per_s += b->loader.batch.tokens;
+    r->sample_flops += 3 * b->loader.batch.flops / b->loader.batch.n;
+}
+
+/* As training has it, but for what it counts, which is for `r`; NULL: for nobody. */
+static void update(Bench *b, int64_t number, BenchResult *r) {
     const TrainConf *t = &b->c->train;
+    const double scale = 1.0 / ((double)t->batch * t->accumulate);
     Update *u = &b->update;
     const Outcome out = {.loss = b->loss};
-    u->number = s;
+    u->number = number;
     memset(b->grads, 0, b->m->params.total * sizeof *b->grads);
     engine_begin_update(&b->engine);
-    engine_step(&b->engine, samples, t->batch, 1.0 / t->batch, rng_key((uint64_t)s), b->grads, &out,
-                NULL);
+    for (int micro = 0; micro < t->accumulate; micro++) {
+        engine_step(&b->engine, samples_of(b, number, micro), t->batch, scale,
+                    rng_key((uint64_t)number), b->grads, &out, NULL);
+        if (r) add_batch(r, b);
+    }
     u->norm = adamw_grad_norm(&b->state.adamw, b->grads);
     update_is_finite(u);
     update_commit(u);
-}
-
-static const Sample *samples_of(Bench *b, int64_t s) {
-    if (!b->data) return b->samples;
-    loader_train(&b->loader, s, 0);
-    return b->loader.batch.samples;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -123,35 +135,28 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* What batches of data have, on average, where they differ. */
-static void add_batch(BenchResult *r, const Bench *b) {
-    if (!b->data) return;
-    r->tokens_per_s += b->loader.batch.tokens;
-    r->sample_flops += 3 * b->loader.batch.flops / b->loader.batch.n;
-}
-
 /* The time of a step, the median of equal ones, the mean of others; and of all, what r is to know
  * of the mean one. */
 static double time_steps(Bench *b, double seconds, BenchResult *r) {
+    const int batches = b->c->train.accumulate; /* of an update */
     LanesMeter lanes = {0};
     engine_weights(&b->engine, b->state.w);
-    update(b, samples_of(b, 1), 1);
+    update(b, 1, NULL);
     lanes_measure(&lanes);
     const double start = clock_seconds(), moved = ranks_meter().bytes;
     for (b->nsteps = 0; b->nsteps < MOST_STEPS;) {
         double t = clock_seconds();
-        update(b, samples_of(b, b->nsteps + 2), b->nsteps + 2);
-        b->step[b->nsteps++] = clock_seconds() - t;
-        add_batch(r, b);
+        update(b, b->nsteps + 2, r);
+        b->step[b->nsteps++] = (clock_seconds() - t) / batches;
         if (b->nsteps >= 3 && clock_seconds() - start > seconds) break;
     }
     lanes_measure(NULL);
-    const double all = clock_seconds() - start;
-    r->step_seconds = all / b->nsteps;
-    r->serial_seconds = (all - lanes.runs) / b->nsteps;
-    r->busy_seconds = lanes.busy / b->nsteps;
-    r->moved_bytes = (ranks_meter().bytes - moved) / b->nsteps;
-    if (b->data) return all / b->nsteps;
+    const double all = clock_seconds() - start, steps = (double)b->nsteps * batches;
+    r->step_seconds = all / steps;
+    r->serial_seconds = (all - lanes.runs) / steps;
+    r->busy_seconds = lanes.busy / steps;
+    r->moved_bytes = (ranks_meter().bytes - moved) / steps;
+    if (b->data) return all / steps;
     qsort(b->step, (size_t)b->nsteps, sizeof *b->step, by_value);
     return b->step[b->nsteps / 2];
 }
@@ -161,9 +166,10 @@ static double time_steps(Bench *b, double seconds, BenchResult *r) {
  * have all of such a step, since a sum takes longer to come, and none would be moved. */
 static void time_exchange(Bench *b, BenchResult *r) {
     enum { STEPS = 20, SHORTER = 1024 };
+    const int batches = b->c->train.accumulate;
     const size_t bytes = (size_t)b->c->train.batch * sizeof(Sample);
     Sample *short_ones = mem_alloc(1, bytes);
-    memcpy(short_ones, samples_of(b, 1), bytes);
+    memcpy(short_ones, samples_of(b, 1, 0), bytes);
     for (int i = 0; i < b->c->train.batch; i++)
         for (int j = 0; j < b->m->task.per_example; j++)
             short_ones[i].length[j] = 1 + short_ones[i].length[j] / SHORTER;
@@ -173,12 +179,13 @@ static void time_exchange(Bench *b, BenchResult *r) {
         const double before = ranks_meter().seconds;
         b->engine.deal.learns = false; /* such short ones say nothing of paces */
         engine_begin_update(&b->engine);
-        engine_step(&b->engine, short_ones, b->c->train.batch, 1, rng_key(1), b->grads,
-                    &(Outcome){.loss = b->loss}, NULL);
+        for (int micro = 0; micro < batches; micro++)
+            engine_step(&b->engine, short_ones, b->c->train.batch, 1, rng_key(1), b->grads,
+                        &(Outcome){.loss = b->loss}, NULL);
         engine_weights(&b->engine, b->state.w);
-        b->step[s - 1] = ranks_meter().seconds - before;
+        b->step[s - 1] = (ranks_meter().seconds - before) / batches;
     }
-    r->exchange_bytes = (ranks_meter().bytes - moved) / STEPS;
+    r->exchange_bytes = (ranks_meter().bytes - moved) / STEPS / batches;
     mem_free(short_ones);
     qsort(b->step, STEPS, sizeof *b->step, by_value);
     r->exchange_seconds = b->step[STEPS / 2];
@@ -282,10 +289,10 @@ static void rate(BenchResult *r, const Bench *b, double step) {
     const int per = m->task.per_example;
     const double flops = 3 * (per * model_flops(m, m->conf.max_length) + model_head_flops(m)),
                  tokens = (double)per * m->max_tokens;
-    r->sample_flops = b->data ? r->sample_flops / b->nsteps : flops;
+    r->sample_flops = b->data ? r->sample_flops / b->nbatches : flops;
     r->samples_per_s = r->batch / step;
     r->updates_per_s = 1 / (step * b->c->train.accumulate);
-    r->tokens_per_s = b->data ? r->tokens_per_s / b->nsteps / step : r->samples_per_s * tokens;
+    r->tokens_per_s = b->data ? r->tokens_per_s / b->nbatches / step : r->samples_per_s * tokens;
     if (b->data) r->tokens = (int)(r->tokens_per_s / r->samples_per_s / per);
     if (b->engine.fold.on)
         r->folded_share = embedding_flops(m, r->tokens_per_s / r->samples_per_s) / r->sample_flops;

@@ -10,6 +10,7 @@ typedef struct BenchPart {
     double seconds, flops; /* of a sample on one thread; flops 0: none that count */
 } BenchPart;
 
+/* A step: a batch, and its share of the update that is made of train.accumulate of them. */
 typedef struct BenchResult {
     const char *task, *mechanism;
     int tokens, batch, threads, ranks; /* tokens: of a document, the mean where they differ */
