@@ -38,7 +38,8 @@ static double last_update(const Meter *m, const State *s, const Work *w) {
 
 static double seconds_left(const Meter *m, const State *s, const Work *w) {
     const double end = last_update(m, s, w), every = (double)m->every;
-    double passes = floor(end / every) - floor((double)s->update / every);
+    /* That of the update that was just made is still to come. */
+    double passes = floor(end / every) - floor((double)(s->update - 1) / every);
     if (m->end == m->horizon && fmod(end, every) != 0) passes++;
     const double evaluated = passes * m->validation + m->tests;
     return (end - (double)s->update) * an_update(m, w) +
