@@ -245,7 +245,7 @@ bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, 
 }
 
 bool rundir_add(const RunDir *r, const char *name, cJSON *item, Err *err) {
-    cJSON *env = json_read(r->env, err);
+    cJSON *env = rundir_stands(r, err) ? json_read(r->env, err) : NULL;
     if (!env) {
         cJSON_Delete(item);
         return false;

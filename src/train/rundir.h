@@ -76,7 +76,7 @@ bool rundir_same_config(const RunDir *r, const cJSON *config, Err *err);
 bool rundir_describe(const RunDir *r, const cJSON *config, const char *command, bool fast,
                      const cJSON *origin, Err *err);
 /* Puts `item`, which it takes over, into env.json under `name`, in the place of what is there. The
- * same, and EX_NOINPUT, EX_CONFIG: env.json cannot be read. */
+ * same, and EX_NOINPUT, EX_CONFIG: env.json cannot be read; EX_IOERR: it is not this run's. */
 bool rundir_add(const RunDir *r, const char *name, cJSON *item, Err *err);
 
 #endif
