@@ -98,7 +98,8 @@ static cJSON *read_on_base(const char *path, int depth, Err *err) {
 
 cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
     snprintf(where, FILE_PATH_MAX, "%s", path);
-    if (!file_exists(path) && !find_named(where, path) && !find_shipped(where, path)) {
+    const bool there = file_exists(path) && !file_is_dir(path);
+    if (!there && !find_named(where, path) && !find_shipped(where, path)) {
         snprintf(where, FILE_PATH_MAX, "%s", path);
         if (path[strcspn(path, "=/")] == '=') {
             err_set(err, EX_USAGE, "'%s': CONFIG comes first, key=value behind it", path);

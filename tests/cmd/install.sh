@@ -15,6 +15,8 @@ mkdir "$tmp/elsewhere"
 
 expect 0 'in all +674062' "a shipped config, by name, from another directory" \
     bash -c "cd '$tmp/elsewhere' && '$usr/bin/cast_train' listops.json --dry-run"
+expect 0 'in all +674062' "or beside a directory of its name" \
+    bash -c "mkdir '$tmp/elsewhere/listops' && cd '$tmp/elsewhere' && '$usr/bin/cast_train' listops --dry-run"
 check "a config that was copied from there" bash -c "cp '$share/cast/configs/listops_sa.json' '$share/cast/configs/listops.json' '$tmp/elsewhere' &&
     cd '$tmp/elsewhere' && '$usr/bin/cast_train' ./listops_sa.json --dry-run"
 
