@@ -137,7 +137,7 @@ void curve_train(Curve *c, const Group *g, int key, CurveAxis axis, CurveBand ba
     }
     const int n = places(x, t, g->n);
     /* Seeds of equal length end at places that differ a little, by time or by rounded tokens. */
-    const double slack = n == 1 ? INFINITY : g->n > 1 ? 0.005 * (x[n - 1] - x[0]) : 0;
+    const double slack = n == 1 ? INFINITY : n && g->n > 1 ? 0.005 * (x[n - 1] - x[0]) : 0;
     for (int k = 0; k < n; k++) {
         for (int i = 0; i < g->n; i++) y[i] = read_at(&t[i], x[k], slack, &from[i]);
         add_point(c, x[k], y, g->n, band);

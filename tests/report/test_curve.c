@@ -97,6 +97,22 @@ static void test_a_line_without_time(void **state) {
     close_all(&m);
 }
 
+/* Seeds that have begun, and have no line of training yet. */
+static void test_nothing_trained(void **state) {
+    (void)state;
+    scratch_mkdir("begun");
+    make_run("begun/a", CONFIG, VAL(5, 0.5, 3));
+    make_run("begun/b", SEED(2), VAL(5, 0.5, 3));
+    Made m = read_all("begun");
+    Curve c;
+    assert_int_equal(m.g.n, 1);
+    assert_int_equal(m.g.group->n, 2);
+    curve_train(&c, m.g.group, RUN_LOSS, CURVE_STEPS, CURVE_RANGE);
+    assert_int_equal(c.n, 0);
+    curve_free(&c);
+    close_all(&m);
+}
+
 /* Hours: halfway between the lines of the first run; at the last line of the second. */
 static void test_axes(void **state) {
     (void)state;
@@ -209,10 +225,15 @@ static void test_scaling_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mean_and_band), cmocka_unit_test(test_validation),
-        cmocka_unit_test(test_axes),          cmocka_unit_test(test_a_line_without_time),
-        cmocka_unit_test(test_smoothing),     cmocka_unit_test(test_nothing_to_plot),
-        cmocka_unit_test(test_scaling),       cmocka_unit_test(test_scaling_refused),
+        cmocka_unit_test(test_mean_and_band),
+        cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_a_line_without_time),
+        cmocka_unit_test(test_nothing_trained),
+        cmocka_unit_test(test_smoothing),
+        cmocka_unit_test(test_nothing_to_plot),
+        cmocka_unit_test(test_scaling),
+        cmocka_unit_test(test_scaling_refused),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
