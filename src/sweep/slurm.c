@@ -185,7 +185,9 @@ bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const Sl
     char here[FILE_PATH_MAX], program[FILE_PATH_MAX];
     AtomicFile a;
     if (tasks_of(p, job) == 0) {
-        log_info("slurm    no script: all runs are done");
+        log_info("slurm    no script: %s", plan_count(p, PLAN_WRONG)
+                                               ? "the runs that are not done cannot be run"
+                                               : "all runs are done");
         return true;
     }
     if (!find_program(program, job->nodes > 1) || !getcwd(here, sizeof here))

@@ -268,6 +268,9 @@ check "have none" test ! -e "$tmp/none.sh"
 rm -r "$tmp/the nodes/${runs[1]}"
 expect 0 'sbatch' "one that is not" "${sweep[@]}" --out "$tmp/the nodes" --slurm "$tmp/one.sh" --nodes 2
 check "is the only task" grep -qx '#SBATCH --array=2' "$tmp/one.sh"
+"$bin/cast_sweep" "$tmp/tiny.json" model.heads=2,3 train.steps=2 --out "$tmp/most" >/dev/null 2>&1
+expect 0 'no script: the runs that are not done cannot be run' "runs of which the last cannot be" \
+    "$bin/cast_sweep" "$tmp/tiny.json" model.heads=2,3 train.steps=2 --out "$tmp/most" --slurm "$tmp/none.sh" --nodes 2
 check "no other is one" bash -c "SLURM_ARRAY_TASK_ID=1 '$tmp/one.sh'; [ \$? -eq 64 ]"
 
 for ((i = 1; i <= 4; i++)); do
