@@ -84,6 +84,7 @@ static void choose_parts(Viz *v, int layer, int head) {
 static bool check_head(const Trained *t, int head, Err *err) {
     const Model *m = &t->config.model;
     if (head < 0 || (m->mech->groups && head < m->conf.heads)) return true;
+    if (!m->mech->groups && !m->mech->clusters) return true; /* nor anything else to show */
     if (m->mech->groups)
         return err_set(err, EX_USAGE, "--head: the model has heads 0 to %d, got %d",
                        m->conf.heads - 1, head);

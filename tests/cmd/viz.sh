@@ -216,6 +216,8 @@ expect 64 'layers 0 to 1, got 2' "a layer that is none" "${viz[@]}" "$tmp/words"
 expect 64 'auto, always or never' "a colour that is none" "${viz[@]}" "$tmp/words" --index 0 --color sometimes
 expect 65 "attention is 'full', which has no clusters" "exact attention" \
     "${viz[@]}" "$tmp/words" --index 0 model.attention.type=full
+expect 65 "which has no clusters" "a head of it" \
+    "${viz[@]}" "$tmp/words" --index 0 --head 0 model.attention.type=full
 expect 65 "which has no clusters" "its figures" "${viz[@]}" "$tmp/words" --stats model.attention.type=naive
 expect 66 'is not a run' "a directory that is no run" "${viz[@]}" "$tmp/words-data" --index 0
 expect 66 'nodata/test.safetensors' "missing data" "${viz[@]}" "$tmp/words" --index 0 data.dir="$tmp/nodata"
