@@ -222,7 +222,7 @@ static void summary_backward(const CastState *v, ClusterJob *j, int c, int head)
     const int d = v->s->shape.d, e = v->s->shape.e, mp = p->mp, at = c * d + head * e;
     const real *dr = v->drinter + at;
     const int *list = cast_list(v, c);
-    real *dw = j->dw + head * mp, *du = j->u;
+    real *dw = j->dw + (size_t)head * (size_t)mp, *du = j->u;
     summary_weights(v, j, c, head);
     gemm_nn(p->dv + head * e, d, j->w, 1, dr, d, mp, e, 1, true);
     gemm_nn(j->dots, mp, dr, d, p->vt + (size_t)(head * e) * (size_t)p->ldt, p->ldt, 1, mp, e,
@@ -238,7 +238,8 @@ static void summary_backward(const CastState *v, ClusterJob *j, int c, int head)
 static void summary_finish(const CastState *v, const ClusterJob *j, int c) {
     const int *list = cast_list(v, c);
     for (int head = 0; head < v->s->shape.h; head++) {
-        const real *ak = cast_members(v, v->ak, c, head), *dw = j->dw + head * j->pack.mp;
+        const real *ak = cast_members(v, v->ak, c, head);
+        const real *dw = j->dw + (size_t)head * (size_t)j->pack.mp;
         for (int i = 0; i < j->pack.m; i++) {
             const int n = list[i];
             v->dphi[n] -= dw[i] * ak[i] * (1 - v->sig[n]) * cast_inv_tau(v->s);

@@ -132,11 +132,11 @@ static void queries_tile(const void *ctx, int tile, Arena scratch) {
         real *ds = o->ddiv + at / e;
         for (int i = n0; i < n0 + n; i++) {
             real *du = row(o, o->rows.dr, i) + at, by = 1 / divisor(o, i, at);
-            ds[i * o->s->h] = -by * vec_dot(du, row(o, o->rows.r, i) + at, e);
+            ds[(size_t)i * (size_t)o->s->h] = -by * vec_dot(du, row(o, o->rows.r, i) + at, e);
             for (int j = 0; j < e; j++) du[j] *= by;
         }
         real *dq = row(o, o->rows.dqkv[ATTN_Q], n0) + at;
-        gemm_nn(dq, d, ds + n0 * o->s->h, o->s->h, o->z + at, e, n, e, 1, false);
+        gemm_nn(dq, d, ds + (size_t)n0 * (size_t)o->s->h, o->s->h, o->z + at, e, n, e, 1, false);
         gemm_nt(dq, d, row(o, o->rows.dr, n0) + at, d, o->M + at * e, e, n, e, e, true);
     }
     real *dq = row(o, o->rows.dqkv[ATTN_Q], n0);
@@ -152,7 +152,8 @@ static void sums_backward_head(const void *ctx, int head, Arena scratch) {
         const int n0 = i * ATTN_TILE, n = attn_tile_rows(o->N, i);
         const real *q = row(o, o->rows.qkv[ATTN_Q], n0) + at;
         gemm_tn(o->dM + at * e, e, q, d, row(o, o->rows.dr, n0) + at, d, e, e, n, i > 0);
-        gemm_tn(o->dz + at, 1, q, d, o->ddiv + n0 * h + head, h, e, 1, n, i > 0);
+        const real *ds = o->ddiv + (size_t)n0 * (size_t)h + head;
+        gemm_tn(o->dz + at, 1, q, d, ds, h, e, 1, n, i > 0);
     }
 }
 

@@ -100,7 +100,7 @@ static int bucket_of(const real *x, int half) {
 static void hash_tokens(const State *o, const HashJob *j, int round, int head) {
     const int d = o->s->shape.d, e = o->s->shape.e, half = o->s->buckets / 2, N = o->call->N;
     const real *R =
-        attn_own(o->call, 0) + (size_t)(round * o->s->shape.h + head) * (size_t)(e * half);
+        attn_own(o->call, 0) + (size_t)(round * o->s->shape.h + head) * (size_t)e * (size_t)half;
     for (int tile = 0; tile < attn_tiles(N); tile++) {
         const int n0 = tile * ATTN_TILE, n = attn_tile_rows(N, tile);
         gemm_nn(j->scores, half, o->rows.qkv[ATTN_Q] + (size_t)n0 * (size_t)d + head * e, d, R,
