@@ -85,10 +85,10 @@ static bool check_positions(const Model *m, const char *where, Err *err) {
             where, m->conf.d, m->conf.heads, m->e);
     if (m->conf.positions == POS_LEARNED || (int64_t)m->max_tokens * width <= TABLE_MAX)
         return true;
-    return err_set(err, EX_CONFIG, "%s: %s positions need model.max_length x %s <= %d, got %d x %d",
-                   where, rope ? "rotary" : "sinusoidal",
-                   rope ? "2 x model.d / model.heads" : "model.d_emb", TABLE_MAX,
-                   m->conf.max_length, width);
+    return err_set(
+        err, EX_CONFIG, "%s: %s positions need model.max_length%s x %s <= %d, got %d x %d", where,
+        rope ? "rotary" : "sinusoidal", m->max_tokens > m->conf.max_length ? " + 1" : "",
+        rope ? "2 x model.d / model.heads" : "model.d_emb", TABLE_MAX, m->max_tokens, width);
 }
 
 static bool configure(Model *m, const cJSON *json, const char *where, Err *err) {
