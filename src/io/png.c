@@ -9,7 +9,7 @@
 
 #include "io/file.h"
 
-enum { CHUNK_CACHE = 4, CHUNK_BYTES = 1 << 16, HEADER = 33 };
+enum { CHUNK_CACHE = 4, HEADER = 33 };
 
 /* What libpng hands back to our functions. */
 typedef struct Source {
@@ -67,7 +67,7 @@ static bool check_header(const Source *s, int width, int height) {
 static void set_limits(png_structp png, int width, int height) {
     png_set_user_limits(png, (png_uint_32)width, (png_uint_32)height);
     png_set_chunk_cache_max(png, CHUNK_CACHE);
-    png_set_chunk_malloc_max(png, CHUNK_BYTES);
+    png_set_chunk_malloc_max(png, 0); /* would refuse long ones, of which nothing is kept */
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_set_benign_errors(png, 0);

@@ -213,6 +213,9 @@ static void test_other_chunks(void **state) {
     expect_right(&b);
     b = with_chunk("prVt", "anything", 8);
     expect_right(&b);
+    static const char picture_of_more[70000] = "XML:com.adobe.xmp";
+    b = with_chunk("iTXt", picture_of_more, sizeof picture_of_more);
+    expect_right(&b);
     b = with_chunk("CRIt", "x", 1);
     expect_error(&b, "CRIt");
     b = with_chunk("tEXt", "Software\0some", 13);
