@@ -146,9 +146,12 @@ static bool read_lines(Samples *to, const char *name, const unsigned char *bytes
 
 static bool read_metadata(Samples *to, const char *name, const unsigned char *bytes, size_t size,
                           Err *err) {
+    const int before = to->n;
     if (!file_fits(name, size, METADATA_MAX, err)) return false;
-    return npy_is(bytes, size) ? read_table(to, name, bytes, size, err)
-                               : read_lines(to, name, bytes, size, err);
+    const bool ok = npy_is(bytes, size) ? read_table(to, name, bytes, size, err)
+                                        : read_lines(to, name, bytes, size, err);
+    return ok && (to->n > before ||
+                  err_set(err, EX_DATAERR, "%s: names no image: fetch the files again", name));
 }
 
 static int compare_pages(const void *a, const void *b) {
@@ -172,7 +175,6 @@ static int compare_names(const void *a, const void *b) {
 }
 
 static bool sort_names(Tree *t, Err *err) {
-    if (t->all.n == 0) return err_set(err, EX_DATAERR, "%s: its metadata names no image", t->place);
     t->by_name = mem_alloc((size_t)t->all.n, sizeof *t->by_name);
     for (int i = 0; i < t->all.n; i++) t->by_name[i] = &t->all.at[i];
     qsort(t->by_name, (size_t)t->all.n, sizeof *t->by_name, compare_names);
@@ -270,7 +272,13 @@ static bool collect_page(void *pages, Tar *tar, const TarEntry *entry, Err *err)
     Pages *p = pages;
     const int cut = cut_root(entry->name, "metadata/");
     Page page = {.batch = cut < 0 ? -1 : number_in(entry->name + cut, "metadata/", ".npy")};
-    if (page.batch < 0 || (page.root = add_root(p, entry->name, cut)) < 0) return true;
+    if (page.batch < 0) return true;
+    page.root = add_root(p, entry->name, cut);
+    if (page.root < 0)
+        return err_set(err, EX_DATAERR,
+                       "%s: more than %d folders in it have metadata: unpack the archive and "
+                       "import the right one",
+                       p->place, ROOTS_MAX);
     unsigned char *bytes = tar_bytes(tar, entry, METADATA_MAX, err);
     if (!bytes) return false;
     char name[FILE_PATH_MAX + 64];

@@ -212,6 +212,19 @@ static void test_bad_archives(void **state) {
     tar_end(&tar);
     expect_error(scratch_write("lost.tar", tar.data, tar.size), EX_DATAERR, "expected at least 10");
     tar.size = 0;
+    tar_add(&tar, "metadata/7.npy", '0', "", 0);
+    tar_end(&tar);
+    expect_error(scratch_write("none.tar", tar.data, tar.size), EX_DATAERR,
+                 "metadata/7.npy: names no image");
+    tar.size = 0;
+    for (int i = 0; i < 65; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%d/metadata/0.npy", i);
+        tar_add(&tar, name, '0', "wrong\n", 6);
+    }
+    tar_end(&tar);
+    expect_error(scratch_write("many.tar", tar.data, tar.size), EX_DATAERR, "more than 64 folders");
+    tar.size = 0;
     tar_add(&tar, "imgs/0/sample_0.png", '0', "x", 1);
     tar_end(&tar);
     expect_error(scratch_write("bare.tar", tar.data, tar.size), EX_NOINPUT,
@@ -335,7 +348,7 @@ static void test_bad_tables(void **state) {
     unlink(scratch("table_meta/metadata/1.npy"));
     refuse_table(1, 4, right, "1 images, expected at least 10");
     refuse_table(1, 3, right, "0.npy: 3 columns, expected at least 4");
-    refuse_table(0, 4, right, "its metadata names no image");
+    refuse_table(0, 4, right, "0.npy: names no image");
     refuse_table(1, 4, label, "0.npy: row 0: label 'one', expected 0 or 1");
     refuse_table(1, 4, folder, "row 0 names '/etc/0'");
     refuse_table(1, 4, letter, "0.npy: row 0: column 1 is no short text");
