@@ -190,7 +190,7 @@ bool task_may_prepare(const Task *task, const char *dir, Err *err) {
     TaskRequest r = {.out = dir};
     char official[FILE_PATH_MAX];
     bool found;
-    return find_way(task, &found, &r, official, err);
+    return find_way(task, &found, &r, official, err) && (found || check_place(task, dir, err));
 }
 
 bool task_prepare(const Task *task, const char *dir, Err *err) {
