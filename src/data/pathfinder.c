@@ -214,13 +214,14 @@ static bool generate(const Task *t, const TaskRequest *r, Err *err) {
     m.progress = log_count_start(t->name, "images");
     task_writers(m.w, t, RULES "side %d, %d paddles, %d distractors, contrast %g; seed %" PRIu64,
                  style.side, style.paddles, style.distractors, style.contrast, r->seed);
-    bool ok = task_finish(m.w, make_images(&m, &style, err), r->out, err);
+    bool ok = make_images(&m, &style, err);
+    atomic_abandon(&m.export.metadata);
+    lock_release(&m.export.lock); /* before another is waited for, whose owner may wait for this */
+    ok = task_finish(m.w, ok, r->out, err);
     if (ok)
         log_info("%.2f of %d distractors found room in an image; one attempt in %.0f gave its "
                  "snakes",
                  (double)m.distractors / m.total, style.distractors, (double)m.attempts / m.total);
-    atomic_abandon(&m.export.metadata);
-    lock_release(&m.export.lock);
     return ok;
 }
 
