@@ -153,6 +153,11 @@ static bool read_file(Reading *r, const char *path, Err *err) {
     return ok;
 }
 
+static bool read_one(Reading *r, Err *err) {
+    const char *path = r->asked->from;
+    return (file_exists(path) && file_is_empty(path)) || read_file(r, path, err);
+}
+
 static bool read_directory(Reading *r, Err *err) {
     FileList names;
     const InputAsked *a = r->asked;
@@ -217,7 +222,7 @@ static bool make(Input *in, const InputAsked *a, Err *err) {
                               a->per_example == PAIR);
     const bool ok = !strcmp(a->from, "-")  ? read_stdin(&r, err)
                     : file_is_dir(a->from) ? read_directory(&r, err)
-                                           : read_file(&r, a->from, err);
+                                           : read_one(&r, err);
     if (ok && in->n == 0)
         return err_set(err, EX_NOINPUT, "%s: holds no example",
                        strcmp(a->from, "-") ? a->from : "standard input");

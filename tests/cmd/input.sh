@@ -25,6 +25,8 @@ check "each with its line" grep -qE '^1,,[0-9],.*,line 4$' "$tmp/some.csv"
 expect 0 'line 1$' "of standard input" bash -c "echo '[MAX 1 2 ]' | '$bin/cast_eval' '$tmp/listops' --input -"
 expect 65 'standard input: line 1: not well-formed' "no expression" \
     bash -c "echo '[MAX 1' | '$bin/cast_eval' '$tmp/listops' --input -"
+: >"$tmp/empty.txt"
+expect 66 'empty.txt: holds no example' "an empty file" "$bin/cast_eval" "$tmp/listops" --input "$tmp/empty.txt"
 expect 66 'standard input: is empty' "nothing" bash -c "'$bin/cast_eval' '$tmp/listops' --input - </dev/null"
 expect 66 'is a directory; of listops a file' "a directory of lines" predict listops "$tmp/data"
 expect 64 'a line is an example anyway' "lines of lines" predict listops "$tmp/some.tsv" --lines
