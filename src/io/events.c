@@ -110,7 +110,10 @@ bool events_open(Events *e, const char *dir, int64_t step, Err *err) {
     e->time = now();
     const bool ok =
         put_event(e, 3, version, sizeof version - 1, err) && events_go_back(e, step, err);
-    if (!ok) events_close(e);
+    if (!ok) {
+        unlink(e->path);
+        events_close(e);
+    }
     return ok;
 }
 
