@@ -8,6 +8,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "core/err.h"
 #include "core/log.h"
 
 /* Written before `start`, which is 0 where there is none: a handler may run at any moment. */
@@ -49,6 +50,7 @@ void mapped_add(const void *start, size_t size, const char *path) {
              "%s: %s: can no longer be read: it was cut short while it was in use, or its disk "
              "fails\n",
              program_invocation_short_name, path);
+    err_mask(maps[i].message);
     maps[i].size = size;
     maps[i].start = (uintptr_t)start;
 }
