@@ -140,7 +140,7 @@ bool npy_open(Npy *a, const void *bytes, size_t size, const char *name, Err *err
                        name, HEADER_MAX);
     Scan s = {.p = (const char *)p + from, .end = (const char *)p + from + length};
     if (!take_header(&s, a))
-        return err_set(err, EX_DATAERR, "%s: byte %zu of its NumPy header: %s", name,
+        return err_set(err, EX_DATAERR, "%s: byte %zu, in its NumPy header: %s", name,
                        (size_t)(s.p - (const char *)p), s.bad);
     a->data = p + from + length;
     size_t there = size - from - length;
