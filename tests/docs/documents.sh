@@ -143,7 +143,7 @@ planted.md:9: code that goes on in the next line
 planted.md:10: 121 columns, at most 120
 planted.md:13: no key data.nowhere
 END
-for page in docs/*.md README.md CHANGELOG.md CONTRIBUTING.md data/README.md scripts/reference/README.md results/*.md; do
+for page in docs/*.md README.md CHANGELOG.md CONTRIBUTING.md data/README.md scripts/reference/README.md results/*.md results/weights/README.md; do
     check "$page" sound "$page"
 done
 check "what sources name of documents" diff /dev/null <(named)
