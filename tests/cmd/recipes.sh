@@ -82,14 +82,22 @@ chmod +x "$root/cast_train"
 expect 75 'stopped' "a run that is stopped stops them" "${reproduce[@]}" best listops
 check "at once" test "$(wc -l <"$root/tried")" = 1
 
-printf '#!/bin/sh\necho "$*" >>tried\nkill -KILL $$\n' >"$root/cast_train"
+cat >"$root/cast_train" <<'END'
+#!/bin/sh
+echo "$*" >>tried
+kill -KILL $$
+END
 rm "$root/tried"
 expect 66 'masked-1: left out, runs/best/listops-masked-1-masked is not trained to its end' \
     "masked training that is killed" "${reproduce[@]}" best listops
 check "is not begun with, by another stage neither" test "$(wc -l <"$root/tried")" = 4
 
 rm "$root/cast_sweep" "$root/tried"
-printf '#!/bin/sh\necho "$1" | tee -a tried\nexit 66\n' >"$root/cast_sweep"
+cat >"$root/cast_sweep" <<'END'
+#!/bin/sh
+echo "$1" | tee -a tried
+exit 66
+END
 chmod +x "$root/cast_sweep"
 expect 1 'configs/listops.json' "sweeps that lack their data" "${reproduce[@]}" first 1 text listops
 check "are all tried" test "$(wc -l <"$root/tried")" = 3
