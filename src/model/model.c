@@ -86,8 +86,9 @@ static bool check_positions(const Model *m, const char *where, Err *err) {
     if (m->conf.positions == POS_LEARNED || (int64_t)m->max_tokens * width <= TABLE_MAX)
         return true;
     return err_set(
-        err, EX_CONFIG, "%s: %s positions need model.max_length%s x %s <= %d, got %d x %d", where,
-        rope ? "rotary" : "sinusoidal", m->max_tokens > m->conf.max_length ? " + 1" : "",
+        err, EX_CONFIG, "%s: %s positions need %s x %s <= %d, got %d x %d", where,
+        rope ? "rotary" : "sinusoidal",
+        m->max_tokens > m->conf.max_length ? "(model.max_length + 1)" : "model.max_length",
         rope ? "2 x model.d / model.heads" : "model.d_emb", TABLE_MAX, m->max_tokens, width);
 }
 

@@ -80,6 +80,11 @@ awk -v bytes="$(moves exchange_bytes)" -v down="$(moves parameters)" -v up="$(mo
     'BEGIN { exit !(up > 0 && bytes >= 4 * (down + up)) }'
 result $? "the exchange has all sums and weights" "$tmp/out"
 check "two ranks of a thread have two peaks" grep -q "\"ranks\":2,.*\"peak_ranks\":$((all > 1 ? 2 : 1))," "$tmp/out"
+once=$(moves exchange_bytes)
+timeout 120 mpirun -n 2 "$out/cast_bench" "$tmp/pairs.json" train.accumulate=8 --seconds 0.1 --threads 1 --json >"$tmp/out" 2>"$tmp/log"
+awk -v once="$once" -v bytes="$(moves exchange_bytes)" -v down="$(moves parameters)" \
+    'BEGIN { saved = (once - bytes) / (4 * down); exit !(saved > 0.85 && saved < 0.9) }'
+result $? "for eight batches of an update weights go once" "$tmp/out"
 timeout 120 mpirun -n 2 "$out/cast_bench" "$tmp/single.json" --scaling --seconds 0.1 --threads 2 --json >"$tmp/out" 2>"$tmp/log"
 grep -q '"base_threads":2,"faster":1,"efficiency":1,"lost_waiting":0,' "$tmp/out"
 result $? "of several threads the first loses nothing" "$tmp/out"
