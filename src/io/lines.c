@@ -35,7 +35,7 @@ bool lines_next(Lines *l, Err *err) {
     const char *nul = memchr(at, '\0', size);
     if (nul)
         return err_set(err, EX_DATAERR, "%s: line %d: byte %zu is NUL: the file is damaged",
-                       l->path, l->line, (size_t)(nul - at));
+                       l->path, l->line, (size_t)(nul - at) + 1);
     if (l->line == 1 && size >= 3 && !memcmp(at, "\xef\xbb\xbf", 3))
         return err_set(err, EX_DATAERR,
                        "%s: begins with a byte order mark; save it as UTF-8 without one", l->path);

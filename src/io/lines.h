@@ -3,7 +3,7 @@
  * The file is mapped: nothing is copied, and a line that never ends is refused after LINE_MOST
  * bytes, however large the file. A line ends with LF or CRLF, the last one also with the file. NUL
  * bytes are refused: no table has them, a damaged file does. Errors are EX_DATAERR and name the
- * file, the line (from 1) and the byte in it. */
+ * file, the line and the byte in it, both from 1. */
 #ifndef IO_LINES_H
 #define IO_LINES_H
 

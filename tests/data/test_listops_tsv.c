@@ -139,7 +139,7 @@ static void test_bad_files(void **state) {
         import_refused("listops", scratch("bad"), EX_DATAERR, bad[i].what);
     }
     scratch_write("bad/basic_test.tsv", HEAD "7\t7\r\n[MIN 3\0 ]\t3\r\n", 34);
-    import_refused("listops", scratch("bad"), EX_DATAERR, "basic_test.tsv: line 3: byte 6 is NUL");
+    import_refused("listops", scratch("bad"), EX_DATAERR, "basic_test.tsv: line 3: byte 7 is NUL");
     import_sparse("bad/basic_test.tsv", HEAD "[MIN 3 4", 1 << 30);
     import_refused("listops", scratch("bad"), EX_DATAERR, "line 2: longer than 1048576 bytes");
     unlink(scratch("bad/basic_test.tsv"));

@@ -107,7 +107,7 @@ static void test_nul_bytes(void **state) {
     make_tables("nul");
     scratch_write("nul/new_aan_pairs.eval.tsv", line, sizeof line - 1);
     import_refused("retrieval", scratch("nul"), EX_DATAERR,
-                   "new_aan_pairs.eval.tsv: line 1: byte 16 is NUL");
+                   "new_aan_pairs.eval.tsv: line 1: byte 17 is NUL");
     make_lists("nul_lists");
     scratch_write("nul_lists/papers_text/C00-3.txt", "gam\0ma", 6);
     import_refused("retrieval", scratch("nul_lists"), EX_DATAERR,
@@ -190,7 +190,7 @@ static void test_bad_tables(void **state) {
         import_refused("retrieval", scratch("bad"), EX_DATAERR, bad[i].what);
     }
     scratch_write("bad/new_aan_pairs.test.tsv", "1\tA\tB\ta\0b\tb\n", 12);
-    import_refused("retrieval", scratch("bad"), EX_DATAERR, "test.tsv: line 1: byte 7 is NUL");
+    import_refused("retrieval", scratch("bad"), EX_DATAERR, "test.tsv: line 1: byte 8 is NUL");
     import_sparse("bad/new_aan_pairs.test.tsv", "1\tA\tB\ta\tb\n1\tA\tB\ta\tb", 1 << 30);
     import_refused("retrieval", scratch("bad"), EX_DATAERR, "line 2: longer than 1048576 bytes");
     unlink(scratch("bad/new_aan_pairs.test.tsv"));

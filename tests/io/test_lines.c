@@ -112,7 +112,7 @@ static void test_limits(void **state) {
     refuse_line("table: line 2: longer than 1048576 bytes");
     assert_true(peak() - before < 64 << 10);
     scratch_write("table", "a\nbc\0d\n", 7);
-    refuse_line("table: line 2: byte 2 is NUL");
+    refuse_line("table: line 2: byte 3 is NUL");
 }
 
 static void test_no_file(void **state) {
