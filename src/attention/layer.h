@@ -51,8 +51,8 @@ void attn_turn(const AttnCall *c, const AttnRows *rows, const AttnShape *s, int 
 void attn_open_rows(const AttnCall *c, const AttnRows *rows, const AttnShape *s, bool backward);
 void attn_close_rows(const AttnCall *c, const AttnRows *rows, const AttnShape *s);
 
-/* Rows of y, the first n or those that a list names, = r through o; dr from dy (n,d), and o's own
- * gradients are added to. */
+/* Rows of y, the first n or those that a list names, = r through o, plus those of c->base where
+ * that is given; dr from dy (n,d), and o's own gradients are added to. */
 void attn_output(const AttnCall *c, const AttnRows *rows, real *y, const int *list, int n);
 void attn_output_backward(const AttnCall *c, const AttnRows *rows, const real *dy, int n);
 
