@@ -167,7 +167,7 @@ static void print_line(const Writer *w, const char *what, const RunLine *l) {
 /* Of the very weights that are exported. */
 static void print_accuracy(const Writer *w) {
     const int64_t update = w->c->from->update;
-    const int which = w->c->from->which[0] == 'l' ? RUN_LAST : RUN_BEST;
+    const int which = source_is_last(w->c->from) ? RUN_LAST : RUN_BEST;
     const RunLine *test = &w->run->test[which];
     for (int i = 0; i < w->run->val.n; i++)
         if (w->run->val.line[i].step == update)
@@ -187,7 +187,7 @@ static void print_group(const Writer *w, const Group *g) {
     Result r;
     char sd[48] = "";
     group_result(&r, g, false);
-    const Spread *s = w->c->from->which[0] == 'l' ? &r.last : &r.best;
+    const Spread *s = source_is_last(w->c->from) ? &r.last : &r.best;
     if (s->n > 1) snprintf(sd, sizeof sd, " ± %.2f", s->sd);
     if (s->n > 0)
         rowf(w, "over seeds",

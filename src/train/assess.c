@@ -183,7 +183,7 @@ static void print_lengths(FILE *f, const Assessment *a) {
 
 /* What training measured of the same weights, where that is known. */
 static const RunLine *measured(const Assessment *a, const Trained *t) {
-    const int which = t->from.which[0] == 'l' ? RUN_LAST : RUN_BEST;
+    const int which = source_is_last(&t->from) ? RUN_LAST : RUN_BEST;
     if (!t->from.run.dir[0] || t->kept || t->split != SPLIT_TEST || !trained_as_it_was(t))
         return NULL;
     const RunLine *l = &t->from.run.test[which];

@@ -17,6 +17,8 @@ static bool name_checkpoint(Source *s, const char *which, Err *err) {
     return n < (int)sizeof s->path || too_long(s->run.dir, err);
 }
 
+bool source_is_last(const Source *s) { return !strcmp(s->which, "last"); }
+
 bool source_list_kept(const Source *s, FileList *paths, Err *err) {
     if (!kept_list(paths, s->run.dir, err)) return false;
     if (paths->n) return true;
@@ -88,6 +90,13 @@ static bool is_format(const StFile *f, const char *format) {
     return text && !strcmp(text, format);
 }
 
+/* A "format" of ours begins so; another is a framework's: "pt" of PyTorch. */
+static bool is_ours(const StFile *f) {
+    static const char prefix[] = "cast-";
+    const char *format = st_meta(f, "format");
+    return format && !strncmp(format, prefix, sizeof prefix - 1);
+}
+
 static bool open_weights(Source *s, const StFile *f, Err *err) {
     const char *update = st_meta(f, "update");
     s->which = "weights";
@@ -108,7 +117,7 @@ static bool open_checkpoint(Source *s, const StFile *f, Err *err) {
 static bool read_file(Source *s, const StFile *f, SourceWhich which, Err *err) {
     s->update = -1;
     if (!s->run.dir[0] && is_format(f, WEIGHTS_FORMAT)) return open_weights(s, f, err);
-    if (which == SOURCE_ANY && !s->run.dir[0] && !st_meta(f, "format")) return st_check_crc(f, err);
+    if (which == SOURCE_ANY && !s->run.dir[0] && !is_ours(f)) return st_check_crc(f, err);
     return open_checkpoint(s, f, err);
 }
 

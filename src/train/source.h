@@ -32,6 +32,8 @@ typedef struct Source {
 bool source_open(Source *s, StFile *f, const char *place, SourceWhich which, Err *err);
 void source_close(Source *s);
 
+/* Whether they are a run's last ones. */
+bool source_is_last(const Source *s);
 /* Of a run, the checkpoints that train.keep kept, by rising update; at least one (EX_NOINPUT). To
  * be freed. */
 bool source_list_kept(const Source *s, FileList *paths, Err *err);

@@ -38,6 +38,11 @@ check "of a dry run nothing is left" test ! -e "$tmp/last"
 "$bin/cast_step" "$tmp/tiny.json" --init 5 --weights-out "$tmp/w" >/dev/null 2>&1
 expect 0 '^ +taken \(46\): ' "weights of another program" train train.init="$tmp/w" --out "$tmp/last" --dry-run
 check "of no update" has_line "init     $tmp/w"
+bytes=
+for _ in {1..10}; do put 8 0; done
+put_file "$tmp/pt" '{"__metadata__":{"format":"pt"},"fc2.bias":{"dtype":"F64","shape":[10],"data_offsets":[0,80]}}'
+expect 0 '^ +taken \(1\): fc2.bias$' "of a framework that names itself" \
+    train train.init="$tmp/pt" --out "$tmp/last" --dry-run
 expect 0 '^ +taken in part: pos.weight, the first 60 rows of 60, for 90 here$' "longer documents" \
     train train.init="$tmp/run" model.max_length=90 --out "$tmp/long" --dry-run
 make_data "$tmp/text" text 40 9 23 60
