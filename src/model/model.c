@@ -54,6 +54,13 @@ static const ConfigKey type_keys[] = {
 
 /* ---- configuration ---- */
 
+/* A mechanism that was copied without its size would have its keys written behind it. */
+static void check_keys(const AttnMech *m) {
+    for (const ConfigKey *k = m->keys; k && k->name; k++)
+        REQUIRE(k->offset >= sizeof(AttnShape) && k->offset < m->self_size,
+                "attention %s: key %s lies outside of self_size", m->name, k->name);
+}
+
 /* The keys that the mechanism declares, and `type`, which it need not know. */
 static bool read_mechanism(Model *m, const cJSON *json, const char *where, Err *err) {
     static const ConfigKey none[] = {{0}};
@@ -65,6 +72,7 @@ static bool read_mechanism(Model *m, const cJSON *json, const char *where, Err *
     cJSON_Delete(just_type);
     if (!ok) return false;
     m->mech = attn_table[place];
+    check_keys(m->mech);
     m->attn = mem_alloc(1, m->mech->self_size);
     return schema_read(m->attn, m->mech->keys ? m->mech->keys : none, json, where,
                        "model.attention", "type", err);

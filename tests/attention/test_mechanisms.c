@@ -64,7 +64,9 @@ static void swaps_are_told(void **state) {
         const bool fits = m->projections == ATTN_QKVO && !trains_its_own(m);
         assert_true(strlen(m->time) > 0 && strlen(m->memory) > 0);
         if (fits == (m->swap && (!strncmp(m->swap, "no", 2) || !strncmp(m->swap, "with", 4))))
-            fail_msg("%s: \"%s\" is not what it is", m->name, m->swap ? m->swap : "yes");
+            fail_msg("%s: swap is %s, but by its projections and parameters its weights %s those "
+                     "of others; a reason why not begins with \"no\" or \"with\"",
+                     m->name, m->swap ? m->swap : "NULL", fits ? "fit" : "do not fit");
     }
 }
 
