@@ -221,44 +221,51 @@ pathfinder twenty 25000 train.weight_decay=0.1
 END
 }
 
-recipes() { # recipes LIST [TASK...]: its rows, of these tasks
-    local task name updates keys tasks
+check_rows() { # check_rows TASKS ROWS TASK|ROW...: whether each is one of those
+    local want
+    for want in "${@:3}"; do
+        [[ " $1 $2 " == *" $want "* ]] || wrong "no rows of '$want'; there are of $1, or one by one $2"
+    done
+}
+
+recipes() { # recipes LIST [TASK|ROW...]: its rows, of these tasks or by these names, as "text-1"
+    local task name updates keys tasks rows
     tasks=$("$1" | cut -d ' ' -f 1 | sort -u | xargs)
-    check_tasks "$tasks" "${@:2}"
-    [ $# -eq 1 ] || tasks=${*:2}
+    rows=$("$1" | cut -d ' ' -f 1,2 | tr ' ' - | xargs)
+    check_rows "$tasks" "$rows" "${@:2}"
     while read -r task name updates keys <&3; do
-        [[ " $tasks " == *" $task "* ]] || continue
+        [[ $# -eq 1 || " ${*:2} " == *" $task "* || " ${*:2} " == *" $task-$name "* ]] || continue
         # shellcheck disable=SC2086
         recipe "$task-$name" "$task" "$updates" $keys
     done 3< <("$1")
     ./cast_report "$dir"
 }
 
-search() { # search [TASK...]
+search() { # search [TASK|ROW...]
     dir=runs/best-search
     test=(--no-test)
     recipes searched "$@"
 }
 
-best() { # best [TASK...]
+best() { # best [TASK|ROW...]
     dir=runs/best
     test=()
     recipes of_best "$@"
 }
 
-parts() { # parts [TASK...]
+parts() { # parts [TASK|ROW...]
     dir=runs/best-parts
     test=(--no-test)
     recipes of_parts "$@"
 }
 
-paper_search() { # paper_search [TASK...]
+paper_search() { # paper_search [TASK|ROW...]
     dir=runs/paper-search
     test=(--no-test)
     recipes searched_for_papers "$@"
 }
 
-paper() { # paper [TASK...]
+paper() { # paper [TASK|ROW...]
     dir=runs/paper
     test=()
     recipes of_papers "$@"

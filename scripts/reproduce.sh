@@ -26,6 +26,7 @@
 #   reproduce.sh best [TASK...]      the best recipes found, one or two seeds: 40 minutes to 3 hours a run
 #   reproduce.sh parts [TASK...]     image-thin and text-batch of the search with one part taken out, 20 minutes a run
 #   reproduce.sh search [TASK...]    the runs of 10 to 32 minutes that the recipes of "best" were chosen from
+#                                    TASK may be one run here, by its name in the tables: best text-masked-1
 set -eu
 export LC_ALL=C.UTF-8 # numbers with a point, whatever the user writes
 unset CDPATH

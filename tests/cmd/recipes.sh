@@ -35,7 +35,7 @@ runs=$root/runs/best
 validations() { grep -o '"val", "step": [0-9]*' "$1/metrics.jsonl" | grep -o '[0-9]*$' | tr '\n' ' '; }
 file_list() { (cd "$root/runs" && find "$@" -type f | sort | xargs sha256sum); }
 
-expect 64 "^reproduce.sh: no rows of 'bogus'; there are of listops text$" "a task that is not there" "${reproduce[@]}" best listops bogus
+expect 64 "^reproduce.sh: no rows of 'bogus'; there are of listops text, or one by one listops-1 text-1 " "a task that is not there" "${reproduce[@]}" best listops bogus
 expect 64 "^reproduce.sh: MINUTES must be a number above 0, got '0'$" "no minutes" "${reproduce[@]}" first 0
 expect 64 "^reproduce.sh: no experiment 'clusters 3'; --help" "an argument too many" "${reproduce[@]}" clusters 3
 check "nothing is begun" test ! -e "$root/runs"
@@ -61,6 +61,8 @@ check "and no other" grep -q "\"dir\": *\"$tmp/data\"" "$runs/listops-easy-1/con
 file_list best >"$tmp/before"
 expect 0 '^runs/best/listops-1: finished$' "of one task, the same again" "${reproduce[@]}" best listops
 check "changes nothing" diff "$tmp/before" <(file_list best)
+expect 0 '^runs/best/listops-easy-1: finished$' "one run by its name" "${reproduce[@]}" best listops-easy-1
+check "and no other" test "$(grep -c finished$ "$tmp/out")" = 1
 sed -i 's/listops 1 17/listops 1 19/' "$root/scripts/recipes.sh"
 expect 0 'resuming at update 17' "a row that is longer now" "${reproduce[@]}" best listops
 check "goes on" grep -q '"val", "step": 19,' "$runs/listops-1/metrics.jsonl"
