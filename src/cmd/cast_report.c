@@ -74,9 +74,8 @@ static const Option options[] = {
     {"across", OPTION_FLAG, AT(across), NULL,
      "of --format latex: for a page of two columns, as wide as both (table*)"},
     {"width", OPTION_REAL, AT(width), "MM",
-     "of a plot, whose letters have 8 points then; or what the page of a LaTeX table has room for: "
-     "a "
-     "wider one is told [86, --across 178]"},
+     "of a plot, with letters of 8 points; with --format latex of the page: a wider table is "
+     "warned of [86, --across 178]"},
     {"height", OPTION_REAL, AT(height), "MM", "of a plot"},
     {"papers", OPTION_FLAG, AT(papers), NULL,
      "published accuracies by task, and ours of each mechanism, of best and last weights, instead"},

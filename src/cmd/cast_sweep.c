@@ -36,9 +36,8 @@ static const Option options[] = {
 static const Program program = {
     "cast_sweep",
     "training runs of every combination of values",
-    "usage: cast_sweep CONFIG key=v1,v2,... [key=value ...] [--seeds LIST] --out DIR [--threads "
-    "N]\n"
-    "                  [--only I] [--slurm FILE [--nodes N]] [--dry-run]\n\n"
+    "usage: cast_sweep CONFIG [key=v1,v2,...] [key=value ...] [--seeds LIST] --out DIR\n"
+    "                  [--threads N] [--only I] [--slurm FILE [--nodes N]] [--dry-run]\n\n"
     "Makes a run of every combination of values and seeds, one after the other, each as cast_train "
     "would, in a directory of its own: DIR/clusters=16,seed=2. All keys of cast_train can be set; "
     "values with commas are JSON: '[1,2]', '{\"type\":\"full\",\"a\":1}', '\"a,b\"'. A value that "
@@ -48,9 +47,9 @@ static const Program program = {
     "are not repeated. SIGUSR2 makes the run at hand save and go on. One that fails is told, tried "
     "again by the next call, and holds up no "
     "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
-    "DIR, of the same base config. Under mpirun each of n processes makes every n-th run. It "
-    "ends with status 0 also where some failed or a signal stopped it, which it tells: at the "
-    "first other status mpirun ends all. Open MPI binds each process to a core or so: give it "
+    "DIR, of the same base config. Under mpirun each of n processes makes every n-th run. "
+    "Their status is 0 even where runs failed or a signal came, which they tell: at the first "
+    "other one mpirun would end them all. Open MPI binds each process to a core or so: give it "
     "--bind-to none, and the sweep --threads N.\n",
     options,
     "Exit status: 0 all runs are done, or that of --only, or none was to be made (--dry-run, "

@@ -83,9 +83,9 @@ static const Program program = {
     "be set by key=value; an object, section={...}, takes the place of the whole section. Data "
     "that can be generated is generated first. A run lives in a directory; where that holds a "
     "checkpoint of the same config, the run goes on from there, with the data that it was "
-    "made with; so it does by its directory's name alone, RUN, wherever that was moved. SIGINT "
-    "(Ctrl-C), SIGTERM, SIGHUP "
-    "and SIGUSR1 save and stop, with exit status 75; the same command goes on, with the same bits "
+    "made with. RUN, a run's directory, goes on with that run, wherever it lies now. SIGINT "
+    "(Ctrl-C), SIGTERM, SIGHUP and SIGUSR1 save and stop, with exit status 75; the same command "
+    "goes on, with the same bits "
     "as if it had not been stopped. Before the first update, while data are made for "
     "example, they end it at once (143 for SIGTERM), and the same command starts again. SIGUSR2 "
     "saves and goes on; before the first update, as soon as that is made.\n",

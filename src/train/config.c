@@ -185,8 +185,8 @@ static bool find_objective(Config *c, Err *err) {
     if (!masked && t->mask > 0)
         return err_set(
             err, EX_CONFIG,
-            "%s: train.mask = %g goes with train.objective=masked, which is \"classify\"", c->path,
-            t->mask);
+            "%s: train.mask = %g is of masked training alone, and train.objective is \"classify\"",
+            c->path, t->mask);
     if (masked && t->mask == 0) t->mask = c->task->masked;
     return !masked || t->mask > 0 ||
            err_set(err, EX_CONFIG,

@@ -25,7 +25,7 @@ typedef struct Final {
     int n;
 } Final;
 
-/* Of metrics, what tests write of their examples; the loader is open. */
+/* Bytes that `correct` takes in the lines of all tests. The loader must be open. */
 size_t final_bytes(const Final *f);
 /* Tests and tells, in that order. EX_TEMPFAIL: a signal came; EX_SOFTWARE: a number is not finite;
  * EX_DATAERR, EX_NOINPUT: the data, or the best weights, are not what they were. */

@@ -43,14 +43,15 @@ int64_t keep_best_so_far(const Keeper *k);
 /* Whether it beats that, by train.best. */
 bool keep_would_be_best(const Keeper *k, const Score *score);
 
-/* With train.keep: keeps the state that was just validated, and removes what is one too many when
- * it stands. A failure is told. Call it before keep_last: a state that last.safetensors
- * counts as validated is then always among those kept. */
+/* With train.keep: keeps the state that was just validated and, once it is written, removes the
+ * oldest beyond train.keep. A failure is told. Call it before keep_last: a state that
+ * last.safetensors counts as validated is then always among those kept. */
 void keep_validated(Keeper *k);
 #define KEEP_ANEW "To start anew, remove the run's directory, or use another --out"
-/* Whether a run without last.safetensors may begin anew (EX_CANTCREAT): it had one once it had been
- * validated twice, by the config of then or of now, and would write over what is left of it.
- * `an_epoch`: its updates; 0: not known, and the run may. */
+/* Whether a run without last.safetensors may begin anew. Refused (EX_CANTCREAT) where what it left
+ * shows more than one validation, by the interval of its config or of this one: it had a
+ * last.safetensors then, and would write over the rest. `an_epoch`: updates of an epoch; 0: not
+ * known, and nothing is refused. */
 bool keep_may_begin(const Keeper *k, int64_t an_epoch, Err *err);
 /* Removes those of updates that the run, where it goes on from, is still to make. */
 void keep_forget_later(Keeper *k);

@@ -5,8 +5,9 @@
 #include "train/config.h"
 #include "train/rundir.h"
 
-/* A run that had more than it is asked for now would pass for one that had less (EX_CONFIG). Of
- * times as far as lines of metrics tell them. `made`: updates so far, of `horizon`. */
+/* Refuses (EX_CONFIG) a run that had more updates than `horizon`, or more minutes than
+ * train.minutes: it would pass for a shorter one. Minutes as far as metrics.jsonl tells them.
+ * `made`: updates so far. */
 bool length_check(const RunDir *dir, const TrainConf *conf, int64_t made, int64_t horizon,
                   Err *err);
 

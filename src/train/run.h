@@ -45,7 +45,7 @@ typedef struct Run {
     RunLine mark;             /* the last "save", "resume" or "rollback"; step 0: none */
     int64_t patience;         /* the update at which train.patience ended it; 0: it did not */
     bool data_changed;        /* it went on with other data: cast_train --accept-data */
-    int unread; /* lines that docs/metrics.md does not have: a crash tore them, or a hand */
+    int unread; /* lines that could not be read: a crash tore them, or they were edited */
 } Run;
 
 /* `curves`: all lines of training; else the last one before each line of another kind, which is
@@ -70,7 +70,7 @@ const RunLine *run_best(const Run *r);
 
 /* How far training is: step, and of the values epoch and seconds. Step 0: nothing is reported. */
 RunLine run_made(const Run *r);
-/* The updates of the whole training, or the most that a time may end. 0: not known yet, of a run in
+/* The updates of the whole training; with train.minutes, at most. 0: not known yet, of a run in
  * epochs that has written nothing. */
 int64_t run_updates(const Run *r);
 /* Whether it is trained to its end. */

@@ -26,8 +26,8 @@ typedef struct TrainedRequest {
 typedef struct Trained {
     Config config; /* overrides applied */
     Source from;   /* its run's config is what was trained */
-    int kept;      /* checkpoints that they are the mean of, the last of which is `from`; or 0 */
-    bool averaged; /* they are its averages: train.ema */
+    int kept;      /* checkpoints that w is the mean of, the last being `from`; 0: of none */
+    bool averaged; /* w is the checkpoint's averages: train.ema */
     FitSwap swap;  /* what was drawn, and what left behind */
     int split;
     Input input;   /* of a request with one: where its examples are from */

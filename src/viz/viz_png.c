@@ -21,7 +21,7 @@ static const Rgb white = {255, 255, 255}, ink = {32, 32, 32}, grey = {72, 72, 72
 
 /* ---- the grid ---- */
 
-/* Panels of width x height tokens, each `pixel` wide; the first of a row every `step`. */
+/* Panels of width x height tokens, each token `pixel` wide and high, in `columns` columns. */
 typedef struct Grid {
     const Viz *v;
     const VizDoc *d;

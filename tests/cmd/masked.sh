@@ -58,7 +58,7 @@ expect 0 'GFLOP' "cast_bench" "$bin/cast_bench" "$tmp/tiny.json" --seconds 0.05 
 # ---- what is refused ----
 
 expect 78 "'train.mask' must be a number from 0 to 0.95, got 1" "all masked" "${train[@]}" train.mask=1 --out "$tmp/x"
-expect 78 'train.mask = 0.2 goes with train.objective=masked' "masks without the objective" \
+expect 78 'train.mask = 0.2 is of masked training alone' "masks without the objective" \
     "${train[@]}" train.objective=classify train.mask=0.2 --out "$tmp/x"
 expect 78 'on task custom needs train.mask' "data of one's own without a share" "${train[@]}" task=custom --out "$tmp/x"
 expect 0 'test accuracy of best' "and with one" "${train[@]}" task=custom train.mask=0.3 --out "$tmp/custom"
