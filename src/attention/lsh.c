@@ -9,6 +9,7 @@
  * O(rounds N (chunk d + e buckets)), memory O(N d).
  * Saved for backward: R [N,d], the orders [rounds,h,N], the log-sum-exp of each row; Q and V where
  * kept. */
+#include <math.h>
 #include <string.h>
 
 #include "attention/cluster.h"
@@ -122,9 +123,11 @@ static void sort_job(const void *ctx, int job, Arena scratch) {
 
 /* ---- keys ---- */
 
-/* 1 / |q|; 0 of a zero query, whose key is 0 and has no gradient. */
+/* 1 / |q|; 0 of a zero query, whose key is 0 and has no gradient; no number where the square is not
+ * finite, which is noticed. */
 static real inverse_norm(const real *q, int e) {
     const real square = vec_dot(q, q, e);
+    if (isinf(square)) return (real)NAN;
     return square > 0 ? 1 / REAL_SQRT(square) : 0;
 }
 

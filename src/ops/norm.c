@@ -1,6 +1,7 @@
 #include "ops/norm.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "ops/vec.h"
@@ -114,21 +115,33 @@ void scalenorm_backward(real *dx, real *dg, const real *dy, const real *x, const
 
 /* ---- batch norm ---- */
 
+/* Of x - from, or of its squares, over all rows. In blocks: what rounding does to a sum of many
+ * rows that are alike grows with their number. */
+static inline VecStrip sum_strip(const real *x, VecStrip from, const bool squares, size_t end,
+                                 size_t d, const int vectors, const int left) {
+    enum { BLOCK = 256 };
+    VecStrip sum = {{{0}}};
+    for (size_t block = 0; block < end; block += BLOCK * d) {
+        const size_t stop = end - block < BLOCK * d ? end : block + BLOCK * d;
+        VecStrip part = {{{0}}};
+        for (size_t at = block; at < stop; at += d)
+            for (int j = 0; j < vectors; j++) {
+                const Vec v = vec_load(x + at + j * VEC, left) - from.of[j];
+                part.of[j] += squares ? v * v : v;
+            }
+        for (int j = 0; j < vectors; j++) sum.of[j] += part.of[j];
+    }
+    return sum;
+}
+
 static inline void moments_strip(real *mean, real *squares, const real *x, int rows, size_t d,
                                  const int vectors, const int left) {
     const real share = 1 / (real)rows;
     const size_t end = (size_t)rows * d;
-    VecStrip m = {{{0}}}, sum = {{{0}}};
-    for (size_t at = 0; at < end; at += d)
-        for (int j = 0; j < vectors; j++) m.of[j] += vec_load(x + at + j * VEC, left);
+    VecStrip m = sum_strip(x, (VecStrip){{{0}}}, false, end, d, vectors, left);
     for (int j = 0; j < vectors; j++) m.of[j] *= share;
-    for (size_t at = 0; at < end; at += d)
-        for (int j = 0; j < vectors; j++) {
-            const Vec v = vec_load(x + at + j * VEC, left) - m.of[j];
-            sum.of[j] += v * v;
-        }
     vec_strip_store(mean, m, vectors, left);
-    vec_strip_store(squares, sum, vectors, left);
+    vec_strip_store(squares, sum_strip(x, m, true, end, d, vectors, left), vectors, left);
 }
 
 void batchnorm_moments(real *mean, real *squares, const real *x, int rows, int d) {
@@ -170,7 +183,7 @@ void batchnorm_apply(real *y, const real *x, const real *mean, const real *rstd,
 static inline void backward_strip(real *dx, real *dg, real *db, const real *dy, const real *x,
                                   BatchStrip s, size_t end, size_t d, const int vectors,
                                   const int left) {
-    VecStrip dgs = vec_strip(dg, vectors, left), dbs = vec_strip(db, vectors, left);
+    VecStrip dgs = {{{0}}}, dbs = {{{0}}};
     for (size_t at = 0; at < end; at += d)
         for (int j = 0; j < vectors; j++) {
             const Vec v = vec_load(dy + at + j * VEC, left),
@@ -179,8 +192,8 @@ static inline void backward_strip(real *dx, real *dg, real *db, const real *dy, 
             dbs.of[j] += v;
             vec_store(dx + at + j * VEC, before + s.g.of[j] * s.rstd.of[j] * v, left);
         }
-    vec_strip_store(dg, dgs, vectors, left);
-    vec_strip_store(db, dbs, vectors, left);
+    vec_strip_add(dg, dgs, vectors, left);
+    vec_strip_add(db, dbs, vectors, left);
 }
 
 void batchnorm_backward(real *dx, real *dg, real *db, const real *dy, const real *x,

@@ -112,6 +112,10 @@ static inline VecStrip vec_strip(const real *p, const int vectors, const int lef
 static inline void vec_strip_store(real *p, VecStrip s, const int vectors, const int left) {
     for (int j = 0; j < vectors; j++) vec_store(p + j * VEC, s.of[j], left);
 }
+static inline void vec_strip_add(real *p, VecStrip s, const int vectors, const int left) {
+    for (int j = 0; j < vectors; j++)
+        vec_store(p + j * VEC, vec_load(p + j * VEC, left) + s.of[j], left);
+}
 
 /* where a > b: x, elsewhere y */
 static inline Vec vec_where_greater(Vec a, Vec b, Vec x, Vec y) {
@@ -188,7 +192,7 @@ static inline real vec_dot(const real *x, const real *y, int n) {
 /* exp(x) = 2^n exp(f), n = round(x / ln 2), |f| <= ln 2 / 2, exp(f) by a polynomial.
  * Adding and taking away VEC_MAGIC = 1.5 * 2^(mantissa bits) + bias rounds to a whole number; in
  * the low bits of the sum it stands as an exponent does. Exact to 2 ULP from VEC_EXP_LOWEST to
- * VEC_EXP_HIGHEST. Below it stays what it is there; above it is at least that; NaN passes. */
+ * VEC_EXP_HIGHEST. Below it stays what it is there; above it is no number to use; NaN passes. */
 #ifdef REAL_DOUBLE
 enum { VEC_MANTISSA = 52 };
 #define VEC_MAGIC (6755399441055744.0 + 1023)

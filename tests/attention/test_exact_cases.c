@@ -234,7 +234,7 @@ static void top_keys_never_hurt(void **state) {
     assert_true(improved > 100 && improved < 0.9 * clustered);
 }
 
-/* ---- lsh: a query of 0 has a key of 0, and no gradient through it ---- */
+/* ---- lsh: a query of 0 has a key of 0, and no gradient through it; too large a one shows ---- */
 
 static void queries_of_zero(void **state) {
     (void)state;
@@ -253,6 +253,9 @@ static void queries_of_zero(void **state) {
             assert_true(fabs((double)s.Y[n * E + j] - (n == j ? 0 : 1.0 / (N - 1))) < BAR);
     for (int i = 0; i < N * E; i++) assert_true(isfinite(s.dX[i]));
     for (int i = 0; i < E; i++) assert_true(s.dw[s.linear[ATTN_Q][1] + (size_t)i] == 0);
+    for (int i = 0; i < E; i++) bias(&s, ATTN_Q)[i] = (real)(sizeof(real) == 8 ? 1e160 : 1e25);
+    sublayer_forward(&s);
+    for (int i = 0; i < N * E; i++) assert_true(isnan(s.Y[i]));
     close_layer(&s);
 }
 

@@ -1,5 +1,5 @@
-/* The three norms beside their definitions, in the precision and the widths of vectors that
- * training has: gradient checks know them in double alone. */
+/* The three norms, and sums over many rows, beside their definitions, in the precision and the
+ * widths of vectors that training has: gradient checks know them in double alone. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "draws.h"
+#include "ops/linear.h"
 #include "ops/norm.h"
 
 #define BAR (sizeof(real) == 8 ? 1e-12 : 2e-5)
@@ -186,9 +187,38 @@ static void norms_of_large_rows(void **state) {
     close_norm(&o);
 }
 
+/* Of many rows that are alike a running sum would be off by its own rounding, times their number.
+ */
+static void sums_of_many_rows(void **state) {
+    (void)state;
+    enum { R = 1 << 15, TILE = 256 };
+    const double at = (double)REAL(0.3);
+    Norm o;
+    open_norm(&o, R, 5);
+    for (int i = 0; i < R * 5; i++)
+        o.x[i] = i / 5 % 20 ? REAL(0.8) : REAL(0.3), o.dy[i] = REAL(0.1);
+    const double rare = (R + 19) / 20, mean = (rare * at + (R - rare) * (double)REAL(0.8)) / R;
+    const double apart = (double)REAL(0.8) - at, squares = rare * (R - rare) / R * apart * apart;
+    batchnorm_moments(o.mean, o.scale, o.x, R, 5);
+    for (int j = 0; j < 5; j++) {
+        assert_true(fabs((double)o.mean[j] - mean) <= BAR * mean);
+        assert_true(fabs((double)o.scale[j] - squares) <= BAR * squares);
+        o.scale[j] = 1;
+    }
+    real db[2][5] = {{0}};
+    for (int r = 0; r < R; r += TILE) {
+        const real *dy = o.dy + r * 5, *x = o.x + r * 5;
+        batchnorm_backward(o.dx, o.dg, db[0], dy, x, o.mean, o.scale, o.g, TILE, 5);
+        linear_backward_bias(db[1], dy, 5, TILE, 5);
+    }
+    for (int i = 0; i < 2 * 5; i++)
+        assert_true(fabs((double)db[i / 5][i % 5] / ((double)REAL(0.1) * R) - 1) <= BAR);
+    close_norm(&o);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(norms_of_rows),
-                                       cmocka_unit_test(norms_of_large_rows),
-                                       cmocka_unit_test(norm_of_a_batch)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(norms_of_rows), cmocka_unit_test(norms_of_large_rows),
+        cmocka_unit_test(sums_of_many_rows), cmocka_unit_test(norm_of_a_batch)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
