@@ -8,6 +8,7 @@
 #include "core/option.h"
 #include "io/json.h"
 #include "io/text.h"
+#include "train/run.h"
 
 static const double retry_seconds = 60;
 
@@ -146,10 +147,10 @@ bool keep_at_end(Keeper *k, Err *err) {
 
 /* ---- those of the last validations ---- */
 
-/* What a run without last.safetensors has left. */
+/* What a run without a sound last.safetensors has left. */
 typedef struct Left {
     int kept;                 /* at-*.safetensors */
-    char path[FILE_PATH_MAX]; /* the latest checkpoint */
+    char path[FILE_PATH_MAX]; /* the latest checkpoint that is whole */
     int64_t update, every;    /* of that: 0 for none; updates between its run's validations */
 } Left;
 
@@ -163,7 +164,7 @@ static bool look_at(Left *l, const char *path, int64_t an_epoch) {
     StFile f;
     Err ignored;
     if (!st_open(&f, path, &ignored)) return false;
-    const bool ok = state_update(&f, &update, &ignored);
+    const bool ok = state_check(&f, &ignored) && state_update(&f, &update, &ignored);
     if (ok && update > l->update) {
         cJSON *config = state_config(&f, &ignored);
         snprintf(l->path, sizeof l->path, "%s", path);
@@ -175,33 +176,77 @@ static bool look_at(Left *l, const char *path, int64_t an_epoch) {
     return ok;
 }
 
-static bool refuse_anew(const Keeper *k, const Left *l, Err *err) {
-    char *copy;
+static void find_left(Left *l, const Keeper *k, int64_t an_epoch) {
+    FileList kept;
+    Err ignored;
+    *l = (Left){0};
+    if (kept_list(&kept, k->dir->dir, &ignored)) {
+        for (int i = 0; i < kept.n; i++) l->kept += look_at(l, kept.name[i], an_epoch);
+        file_list_free(&kept);
+    }
+    look_at(l, k->dir->best, an_epoch);
+    look_at(l, k->dir->rollback, an_epoch);
+}
+
+/* "To go on from update N: cp IT last.safetensors. ", to be freed; "" where nothing is left. */
+static char *how_to_go_on(const Keeper *k, const Left *l) {
+    char *text;
     size_t size;
-    FILE *f = text_stream(&copy, &size);
-    option_print_word(f, l->path);
-    fputc(' ', f);
-    option_print_word(f, k->dir->last);
+    FILE *f = text_stream(&text, &size);
+    if (l->update > 0) {
+        fprintf(f, "To go on from update %lld: cp ", (long long)l->update);
+        option_print_word(f, l->path);
+        fputc(' ', f);
+        option_print_word(f, k->dir->last);
+        fputs(". ", f);
+    }
     fclose(f);
-    err_set(err, EX_CANTCREAT,
-            "%s is not there, but %s is, of update %lld: a run from the start would write over it. "
-            "To go on from there: cp %s. " KEEP_ANEW,
-            k->dir->last, l->path, (long long)l->update, copy);
-    mem_free(copy);
+    return text;
+}
+
+bool keep_explain(const Keeper *k, Err *err) {
+    Left l;
+    find_left(&l, k, 0);
+    char *how = how_to_go_on(k, &l);
+    err_set(err, err->code, "%s. %s" KEEP_ANEW, err->text, how);
+    mem_free(how);
     return false;
 }
 
+static bool refuse_over(const Keeper *k, const Left *l, Err *err) {
+    char *how = how_to_go_on(k, l);
+    err_set(err, EX_CANTCREAT,
+            "%s is not there, but %s is, of update %lld: a run from the start would write over it. "
+            "%s" KEEP_ANEW,
+            k->dir->last, l->path, (long long)l->update, how);
+    mem_free(how);
+    return false;
+}
+
+/* The updates that metrics tell of, where they tell of a checkpoint too: of two validations, or of
+ * anything that came after a save. Else 0. */
+static int64_t told(const Keeper *k) {
+    Run r;
+    Err ignored;
+    if (!run_read(&r, k->dir->dir, false, &ignored)) return 0;
+    const int64_t made = run_made(&r).step;
+    const bool saved = r.val.n > 1 || (r.mark.step > 0 && made > r.mark.step);
+    run_free(&r);
+    return saved ? made : 0;
+}
+
 bool keep_may_begin(const Keeper *k, int64_t an_epoch, Err *err) {
-    FileList kept;
-    Left l = {0};
-    if (kept_list(&kept, k->dir->dir, err)) {
-        for (int i = 0; i < kept.n; i++) l.kept += look_at(&l, kept.name[i], an_epoch);
-        file_list_free(&kept);
-    }
-    look_at(&l, k->dir->best, an_epoch);
+    Left l;
+    if (an_epoch == 0) return true;
+    find_left(&l, k, an_epoch);
     const int64_t every = validates_every(k->c->resolved, an_epoch);
-    const bool once = l.kept < 2 && l.update <= l.every && l.update <= every;
-    return an_epoch == 0 || once || refuse_anew(k, &l, err);
+    if (l.kept > 1 || l.update > l.every || l.update > every) return refuse_over(k, &l, err);
+    const int64_t made = told(k);
+    return made == 0 ||
+           err_set(err, EX_CANTCREAT,
+                   "%s is not there, but %s tells of %lld updates: a run from the start would take "
+                   "their place. Bring the checkpoint back, if it is elsewhere. " KEEP_ANEW,
+                   k->dir->last, k->dir->metrics, (long long)made);
 }
 
 void keep_forget_later(Keeper *k) {

@@ -48,10 +48,13 @@ bool keep_would_be_best(const Keeper *k, const Score *score);
  * last.safetensors counts as validated is then always among those kept. */
 void keep_validated(Keeper *k);
 #define KEEP_ANEW "To start anew, remove the run's directory, or use another --out"
+/* Adds to the error of a last.safetensors that is damaged what can be done: the latest whole
+ * checkpoint in its place. Returns false. */
+bool keep_explain(const Keeper *k, Err *err);
 /* Whether a run without last.safetensors may begin anew. Refused (EX_CANTCREAT) where what it left
- * shows more than one validation, by the interval of its config or of this one: it had a
- * last.safetensors then, and would write over the rest. `an_epoch`: updates of an epoch; 0: not
- * known, and nothing is refused. */
+ * shows that it had one, and would be written over: a checkpoint of more than one validation, by
+ * the interval of its config or of this one, or metrics of more than one, or of updates behind a
+ * save. `an_epoch`: updates of an epoch; 0: not known, and nothing is refused. */
 bool keep_may_begin(const Keeper *k, int64_t an_epoch, Err *err);
 /* Removes those of updates that the run, where it goes on from, is still to make. */
 void keep_forget_later(Keeper *k);

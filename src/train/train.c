@@ -3,10 +3,7 @@
 #include <math.h>
 
 #include "core/log.h"
-#include "core/mem.h"
-#include "core/option.h"
 #include "data/verify.h"
-#include "io/text.h"
 #include "optim/schedule.h"
 #include "train/banner.h"
 #include "train/begin.h"
@@ -329,20 +326,7 @@ static bool explain_damage(const Trainer *t, Err *err) {
     if (err->code != EX_DATAERR) return false;
     if (is_whole(t->dir.last))
         return err_set(err, err->code, "%s. It is whole. " KEEP_ANEW, err->text);
-    char *copy;
-    size_t size;
-    FILE *f = text_stream(&copy, &size);
-    if (file_exists(t->dir.best)) {
-        fputs("To go on from the best validation: cp ", f);
-        option_print_word(f, t->dir.best);
-        fputc(' ', f);
-        option_print_word(f, t->dir.last);
-        fputs(". ", f);
-    }
-    fclose(f);
-    err_set(err, err->code, "%s. %s" KEEP_ANEW, err->text, copy);
-    mem_free(copy);
-    return false;
+    return keep_explain(&t->keep, err);
 }
 
 /* The checkpoint, or initial weights, with train.init those that others have. */

@@ -156,7 +156,7 @@ was=$(sums "$tmp/headless" | grep -v lock)
 expect 73 "headless/last.safetensors is not there, but .*/headless/best.safetensors is, of update [0-9]" \
     "a best without a last" "${train[@]}" train.eval_every=1 --out "$tmp/headless"
 check "which stays as it is" test "$(sums "$tmp/headless" | grep -v lock)" = "$was"
-again=$(sed -n "s/.*go on from there: \\(cp .*\\)\\. To start.*/\\1/p" "$tmp/out")
+again=$(sed -n "s/.*go on from update [0-9]*: \\(cp .*\\)\\. To start.*/\\1/p" "$tmp/out")
 check "told how to go on" bash -c "$again"
 expect 0 'resuming at update' "which does" "${train[@]}" --out "$tmp/headless"
 rm "$tmp/headless/metrics.jsonl"
@@ -167,6 +167,13 @@ cp -r "$tmp/run" "$tmp/kept"
 rm "$tmp/kept/last.safetensors"
 expect 73 "kept/at-0*30.safetensors is, of update 30: a run from the start" "those of before, to be validated more rarely" \
     "${train[@]}" train.steps=30 train.eval_every=30 train.keep=3 --out "$tmp/kept"
+cp -r "$tmp/kept" "$tmp/torn"
+rm "$tmp/torn/best.safetensors"
+printf torn >"$tmp/torn/last.safetensors"
+torn=("${train[@]}" train.steps=30 train.eval_every=5 train.keep=3 --out "$tmp/torn")
+expect 65 "To go on from update 30: cp $tmp/torn/at-0*30.safetensors" "where a last one is damaged, the latest is told" "${torn[@]}"
+printf torn >"$tmp/torn/at-0000000030.safetensors"
+expect 65 "To go on from update 25: cp $tmp/torn/at-0*25.safetensors" "of those that are whole" "${torn[@]}"
 mv "$tmp/kept/at-0000000030.safetensors" "$tmp/kept/best.safetensors"
 expect 73 "kept/best.safetensors is, of update 30: a run from the start" "a best that is later than the one kept" \
     "${train[@]}" train.steps=30 train.eval_every=25 --out "$tmp/kept"

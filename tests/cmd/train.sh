@@ -174,7 +174,13 @@ check "leave the run what it was" diff "$tmp/config.json" "$tmp/again/config.jso
 rm "$tmp/again/last.safetensors"
 expect 78 'holds a run of another config: train.lr' "other numbers, beside the metrics of these" \
     "${train[@]}" train.lr=1 --out "$tmp/again"
-expect 0 'from the start' "begun anew" "${train[@]}" --out "$tmp/again" --stop-at 3
+rm -f "$tmp/again/best.safetensors"
+cp "$tmp/again/metrics.jsonl" "$tmp/metrics"
+expect 73 "again/metrics.jsonl tells of 20 updates: a run from the start would take their place" "metrics alone are kept" \
+    "${train[@]}" --out "$tmp/again"
+check "as they are" diff "$tmp/metrics" "$tmp/again/metrics.jsonl"
+sed -i '/"kind": "train", "step": 5,/!d' "$tmp/again/metrics.jsonl"
+expect 0 'from the start' "those of a run that had saved nothing are begun anew" "${train[@]}" --out "$tmp/again" --stop-at 3
 check "it says so" grep -q '^{"kind": "resume", "step": 0, ' "$tmp/again/metrics.jsonl"
 expect 0 ' 0 of 1 ' "and is not done" "$bin/cast_report" "$tmp/again"
 

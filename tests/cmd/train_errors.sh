@@ -193,7 +193,7 @@ expect 0 'resuming at update [1-9]' "and the checkpoint before it is whole" \
 # ---- checkpoints ----
 
 cp -r "$tmp/run" "$tmp/spoilt"
-advice='To go on from the best validation: cp .* To start anew, remove the run.s directory, or use another --out$'
+advice='To go on from update [0-9]*: cp .* To start anew, remove the run.s directory, or use another --out$'
 spoil() { # spoil NAME COMMAND...: expects that the checkpoint that COMMAND made is refused, and untouched
     local name=$1 was
     shift
