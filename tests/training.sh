@@ -29,7 +29,10 @@ put_file() { # put_file FILE HEADER
 make_split() { # make_split FILE TASK DOCUMENTS LONGEST SEED
     local file=$1 task=$2 documents=$3 longest=$4 vocab=16 classes=10 i n at=0 bytes='' tokens='' header
     RANDOM=$5
-    case $task in retrieval | text) vocab=257 classes=2 ;; esac
+    case $task in
+        retrieval | text) vocab=257 classes=2 ;;
+        path*) vocab=256 classes=2 ;;
+    esac
     put 8 0
     for ((i = 0; i < documents; i++)); do
         n=$((i == 0 ? 1 : RANDOM % longest + 1))

@@ -70,10 +70,11 @@ static double cut_share(const Loader *f, int split) {
     return (double)cut / n;
 }
 
-/* The benchmark's own are longer than what it reads; cut shorter than that they are others. */
+/* The benchmark's texts are longer than what it reads, its pictures and expressions are not. */
 static void warn_of_cut(const Loader *f, int split, double share) {
-    const int most = f->c->model.conf.max_length, usual = f->c->task->max_length;
-    if (share <= 0.5 || (usual && most >= usual)) return;
+    const Task *task = f->c->task;
+    const int most = f->c->model.conf.max_length;
+    if (share <= 0.5 || (task->tokens == TOKENS_BYTES && most >= task->max_length)) return;
     log_warn("%.0f %% of the %s examples are cut at model.max_length = %d: is %s the set that was "
              "meant?",
              100 * share, split_names[split], most, f->c->data_dir);

@@ -6,10 +6,18 @@
 
 static int per_update(const Loader *f) { return f->c->train.batch * f->c->train.accumulate; }
 
+/* Tasks may have the same sizes: Pathfinder and Path-X do. */
+static bool check_name(const Dataset *d, const Task *task, Err *err) {
+    const char *name = st_meta(&d->file, "task");
+    const Task *theirs = name && task->vocab ? task_find(name) : NULL;
+    return !theirs || !theirs->vocab || theirs == task ||
+           err_set(err, EX_DATAERR, "%s: is of task %s, not of %s", d->file.path, name, task->name);
+}
+
 static bool check_task(const Dataset *d, const Config *c, Err *err) {
     const ModelTask *m = &c->model.task;
     if (d->vocab == m->vocab && d->classes == m->classes && d->per_example == m->per_example)
-        return true;
+        return check_name(d, c->task, err);
     return err_set(err, EX_DATAERR,
                    "%s: vocabulary %d, %d classes and %d documents an example are not those of "
                    "task %s (%d, %d, %d)",
@@ -60,6 +68,17 @@ static bool open_split(Loader *f, int split, Err *err) {
     return true;
 }
 
+/* Another process may have made the set anew meanwhile, which takes train away first: whether the
+ * first file that was opened is still the one by its name. */
+static bool check_one_set(const Dataset *first, Err *err) {
+    const FileStamp *was = &first->file.map.stamp;
+    FileStamp now;
+    if (file_stamp(&now, first->file.path) && now.device == was->device && now.entry == was->entry)
+        return true;
+    return err_set(err, EX_NOINPUT, "%s: this set is being made anew: start again when it is there",
+                   first->file.path);
+}
+
 /* Those that validate and that are tested, where train.eval_limit says so. */
 static void limit_examples(Loader *f) {
     const int limit = f->c->train.eval_limit;
@@ -71,6 +90,7 @@ bool loader_open(Loader *f, const Config *c, Err *err) {
     *f = (Loader){.c = c, .epoch = -1};
     bool ok = true;
     for (int s = 0; ok && s < SPLITS; s++) ok = open_split(f, s, err);
+    ok = ok && check_one_set(&f->split[SPLIT_TRAIN], err);
     if (ok && c->augment) f->longest = dataset_longest(&f->split[SPLIT_TRAIN]);
     ok = ok && (c->holdout == 0 || hold_out(f, err)) && check_enough(f, err);
     if (ok) limit_examples(f);
@@ -82,7 +102,8 @@ bool loader_open_split(Loader *f, const Config *c, int split, Err *err) {
     *f = (Loader){.c = c, .epoch = -1};
     const bool view = c->holdout > 0 && split != SPLIT_TEST;
     bool ok = open_split(f, split, err);
-    if (ok && view && split != SPLIT_TRAIN) ok = open_split(f, SPLIT_TRAIN, err);
+    if (ok && view && split != SPLIT_TRAIN)
+        ok = open_split(f, SPLIT_TRAIN, err) && check_one_set(&f->split[split], err);
     if (ok && (!view || hold_out(f, err))) return true;
     loader_close(f);
     return false;
