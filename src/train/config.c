@@ -287,6 +287,7 @@ bool config_load(Config *c, const char *path, char *const *overrides, int count,
     *c = (Config){0};
     cJSON *root = shipped_read(path, where, err);
     const bool ok = root && config_open(c, root, where, overrides, count, err);
+    if (root && !ok) shipped_blame(err, where);
     cJSON_Delete(root);
     return ok;
 }

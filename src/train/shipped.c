@@ -69,18 +69,24 @@ static void merge(cJSON *base, const cJSON *own) {
 
 static cJSON *read_on_base(const char *path, int depth, Err *err);
 
+/* The path of what the config at `path` calls its base; false: too long. */
+static bool find_base(char base[FILE_PATH_MAX], const char *path, const char *name) {
+    const char *slash = strrchr(path, '/');
+    const int dir = slash && *name != '/' ? (int)(slash - path) + 1 : 0;
+    return snprintf(base, FILE_PATH_MAX, "%.*s%s", dir, path, name) < FILE_PATH_MAX;
+}
+
 /* Takes over `own`, the file's. */
 static cJSON *put_on_base(cJSON *own, const char *path, int depth, Err *err) {
     char base[FILE_PATH_MAX];
     cJSON *key = cJSON_DetachItemFromObjectCaseSensitive(own, "base"), *root = NULL;
-    const char *slash = strrchr(path, '/'), *name = cJSON_GetStringValue(key);
-    const int dir = slash && name && *name != '/' ? (int)(slash - path) + 1 : 0;
+    const char *name = cJSON_GetStringValue(key);
     if (!name)
         err_set(err, EX_CONFIG, "%s: key 'base' must be the path of a config", path);
     else if (depth == MOST_BASES)
         err_set(err, EX_CONFIG, "%s: key 'base': more than %d configs on each other", path,
                 MOST_BASES);
-    else if (snprintf(base, sizeof base, "%.*s%s", dir, path, name) >= (int)sizeof base)
+    else if (!find_base(base, path, name))
         err_set(err, EX_CONFIG, "%s: key 'base': this name is too long", path);
     else if (!(root = read_on_base(base, depth + 1, err)))
         err_set(err, err->code, "%s: key 'base': %s", path, err->text);
@@ -94,6 +100,26 @@ static cJSON *read_on_base(const char *path, int depth, Err *err) {
     cJSON *own = json_read(path, err);
     const bool based = cJSON_GetObjectItemCaseSensitive(own, "base") != NULL;
     return based ? put_on_base(own, path, depth, err) : own;
+}
+
+void shipped_blame(Err *err, const char *where) {
+    char path[FILE_PATH_MAX], next[FILE_PATH_MAX];
+    bool has = !err->key[0] || strncmp(err->text, where, strlen(where)) != 0;
+    Err ignored;
+    snprintf(path, sizeof path, "%s", where);
+    for (int depth = 0; !has && depth <= MOST_BASES; depth++) {
+        cJSON *own = json_read(path, &ignored);
+        const char *name = json_string(own, "base");
+        has = json_at(own, err->key) || !name || !find_base(next, path, name);
+        if (!has) snprintf(path, sizeof path, "%s", next);
+        cJSON_Delete(own);
+    }
+    if (strcmp(path, where) != 0) {
+        char key[sizeof err->key];
+        snprintf(key, sizeof key, "%s", err->key);
+        err_set(err, err->code, "%s (it is in the base, %s)", err->text, path);
+        err_blame(err, key);
+    }
 }
 
 cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err) {

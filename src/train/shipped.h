@@ -14,6 +14,10 @@
  * EX_CONFIG; EX_USAGE: a key=value stands in CONFIG's place. */
 cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err);
 
+/* Where the error is of a key in the config at `where`, and of a base it has that from, adds which
+ * one. */
+void shipped_blame(Err *err, const char *where);
+
 /* The names of the shipped ones, from column `indent` on. */
 void shipped_print(FILE *f, int indent);
 

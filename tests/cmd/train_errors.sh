@@ -26,6 +26,13 @@ expect 66 'nowhere.json' "a missing config" "$bin/cast_train" "$tmp/nowhere.json
 echo '{ "base": "far.json" }' >"$tmp/based.json"
 expect 66 'a=b/far.json: cannot be read' "nor in a directory whose name has an equals sign" "$bin/cast_train" "$tmp/a=b/far.json"
 expect 66 "based.json: key 'base': $tmp/far.json: cannot be read" "a base that is missing" "$bin/cast_train" "$tmp/based.json"
+mkdir "$tmp/bases"
+echo '{ "train": { "lr": "fast" } }' >"$tmp/bases/far.json"
+echo '{ "base": "far.json", "train": { "batch": 2 } }' >"$tmp/bases/near.json"
+echo '{ "base": "bases/near.json", "task": "listops", "train": { "steps": -2 } }' >"$tmp/based.json"
+expect 78 "based.json: key 'train.lr' .*got .fast. .it is in the base, $tmp/bases/far.json.$" "a wrong key of a base" \
+    "$bin/cast_train" "$tmp/based.json" train.steps=2
+expect 78 "based.json: key 'train.steps' must be [^(]*$" "and one of its own" "$bin/cast_train" "$tmp/based.json" train.lr=1e-3
 expect 64 "'train.lr=1': CONFIG comes first" "a config behind its keys" "$bin/cast_train" train.lr=1 "$tmp/tiny.json"
 expect 0 'attention' "a config without .json" "$bin/cast_train" "$tmp/tiny" --dry-run
 expect 78 "'train.updates' is unknown; did you mean 'train.steps'" "a key as others call it" "${train[@]}" train.updates=3
@@ -136,6 +143,13 @@ mkdir "$tmp/half"
 cp "$tmp/data"/{train,val}.safetensors "$tmp/half/"
 expect 66 "$tmp/half/train.safetensors is there, but $tmp/half/test.safetensors is missing" "a split that is missing" \
     "$bin/cast_train" "$tmp/tiny.json" data.dir="$tmp/half" --out "$tmp/unmade"
+mv "$tmp/half/train.safetensors" "$tmp/half/test.safetensors"
+expect 66 "$tmp/half/val.safetensors is there, but no train.safetensors, and it is not what would be generated" "train that is missing" \
+    "$bin/cast_train" configs/listops.json data.dir="$tmp/half" --out "$tmp/unmade"
+check "which leaves the others" cmp "$tmp/half/val.safetensors" "$tmp/data/val.safetensors"
+make_data "$tmp/small" pathx 8 4 4 60
+expect 65 'small/train.safetensors: is of task pathx, not of pathfinder' "data of another task with the same sizes" \
+    "$bin/cast_train" configs/pathfinder.json data.dir="$tmp/small" train.batch=4 --out "$tmp/unmade"
 expect 64 'a directory without a name' "an --out of no name" "$bin/cast_train" "$tmp/tiny.json" --out '' --dry-run
 expect 66 'cast_data import image' "missing data" \
     "$bin/cast_train" "$tmp/tiny.json" task=image data.dir="$tmp/nowhere" --out "$tmp/none"
