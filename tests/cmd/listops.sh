@@ -81,6 +81,12 @@ expect 0 '' "small expressions" "${small[@]}" --depth 3 --length 16..128 --ops M
 expect 0 '^60 rows, 0 wrong; length [0-9.]*; nesting \[[123, ]*\]$' "their targets" evaluate "$tmp/smaller"/basic_{train,val,test}.tsv
 check "of these operators alone" grep -qE 'MED 0.00 \[SM 0.00 %' "$tmp/out"
 expect 0 'every label' "verified" "$bin/cast_data" verify "$tmp/small"
+# What quickstart.sh makes is what it then takes for its own.
+quick=$(sed -n "s/^source='\(.*\)'\$/\1/p" scripts/quickstart.sh)
+options=$(sed -n 's/.*cast_data generate listops \(--depth.*--args [0-9.]*\) --train.*/\1/p' scripts/quickstart.sh)
+# shellcheck disable=SC2086 # words
+"$bin/cast_data" generate listops $options --train 8 --val 2 --test 2 --out "$tmp/quick" >"$tmp/log" 2>&1
+expect 0 "^  source   ${quick:-none}\$" "quickstart's set has the name that it asks for" "$bin/cast_data" show "$tmp/quick"
 expect 0 'depth 3, 16 to 128 tokens, MIN MAX of 2 to 10 arguments, seed 1' "the set says what it is" \
     "$bin/cast_data" show "$tmp/small"
 "${small[@]}" >/dev/null 2>&1 && mv "$tmp/small" "$tmp/lra"

@@ -13,7 +13,7 @@ mkdir "$tmp/turns"
     exec 9<"$tmp/turns"
     flock 9
     touch "$tmp/held"
-    sleep 2
+    for ((i = 0; i < 3000; i++)); do grep -qs 'waiting' "$tmp/out" && break; sleep 0.02; done
 ) &
 until [ -e "$tmp/held" ]; do sleep 0.02; done
 expect 0 'turns: another process is at work on it, waiting' "into one directory" \

@@ -47,17 +47,22 @@ ranks 3 1 "$tmp/stop" "$tmp/single.json" --stop-at 5 && ranks 2 2 "$tmp/stop" "$
 result $? "stopped with 3 ranks, gone on with 2" "$tmp/log"
 # While rank 0 makes data, the other's processor is somebody else's.
 mpirun -n 2 "$out/cast_train" configs/pathfinder.json data.dir="$tmp/slow" --threads 1 --out "$tmp/slow-run" >"$tmp/log" 2>&1 &
-sleep 3
+job=$!
 waits=''
-for pid in $(pgrep -f -- "--out $tmp/slow-run"); do
-    tr '\0' '\n' <"/proc/$pid/environ" | grep -qxE '(OMPI_COMM_WORLD|PMI)_RANK=1' && waits=$pid
+for ((i = 0; i < 600; i++)); do
+    for pid in $(pgrep -f -- "--out $tmp/slow-run"); do
+        tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qxE '(OMPI_COMM_WORLD|PMI)_RANK=1' && waits=$pid
+    done
+    [ -z "$waits" ] || break
+    sleep 0.1
 done
+sleep 3 # its own start
 ticks() { awk '{ print $14 + $15 }' "/proc/${waits:-none}/stat" 2>>"$tmp/log"; }
 before=$(ticks)
 sleep 2
 after=$(ticks)
-kill -TERM $!
-wait $!
+kill -TERM $job
+wait $job
 took=$((${after:-0} - ${before:-0}))
 check "a rank that waits naps: $took ticks of 2 s" test -n "$before" -a -n "$after" -a $took -lt $(($(getconf CLK_TCK) / 2))
 
@@ -179,7 +184,7 @@ start() { # start DIR [VARIABLE=VALUE...]
     env "${@:2}" mpirun -n 3 "$out/cast_train" "${long[@]}" --out "$1" --threads 1 >"$tmp/log" 2>&1 &
     job=$!
     local i
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 600; i++)); do
         [ -e "$1/last.safetensors" ] && break
         sleep 0.1
     done
@@ -227,8 +232,8 @@ start "$tmp/full"
 result $? "rank 0 cannot write: it says so, and the job ends" "$tmp/log"
 goes_on "$tmp/full"
 result $? "rank 0 cannot write: the run goes on, with the same bits" "$tmp/log"
-start "$tmp/silent" CAST_SILENCE=2
-[ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[1]}" && ended 30 && grep -q "rank 1 on .* has not been heard of for 2" "$tmp/log" &&
+start "$tmp/silent" CAST_SILENCE=5
+[ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[1]}" && ended 30 && grep -q "rank 1 on .* has not been heard of for 5" "$tmp/log" &&
     [ "$status" -eq 69 ]
 result $? "a silent rank ends the job, and is named" "$tmp/log"
 goes_on "$tmp/silent"

@@ -59,6 +59,12 @@ check "nothing was to be tested" test "$(grep -c 'not tested' "$tmp/out")" = 0
 expect 73 'tiny.json: is no directory' "a run in a file" "${train[@]}" --out "$tmp/tiny.json"
 expect 64 'json is of --dry-run' "which a run does not print" "${train[@]}" --out "$tmp/dry" --json
 check "a dry run touches nothing" test ! -e "$tmp/dry"
+planned() { # planned BATCH KEY=VALUE...
+    "${train[@]}" train.lanes=2 model.d=64 model.d_ff=256 model.depth=4 train.batch="$1" "${@:2}" --threads 1 --out "$tmp/dry" \
+        --dry-run --json 2>/dev/null | sed -nE 's/^ *"planned_bytes": ([0-9]+),?$/\1/p'
+}
+check "memory is that of an example, whatever the batch" test $(($(planned 40) - $(planned 4))) -lt 100000
+check "with batch norm that of all" test $(($(planned 40 model.norm=batch) - $(planned 4 model.norm=batch))) -gt 500000
 expect 0 'test accuracy of best' "trains and tests" "${train[@]}" --out "$tmp/whole"
 cp "$tmp/out" "$tmp/whole-log"
 whole=$(hash_of "$tmp/whole")
@@ -294,9 +300,16 @@ same "an update is of all its batches" all '3 * 4 * 2 * forward'
 check "a share is of about the peak that a dry run measures" awk -v peak="$(outlined peak_gflops)" '
     $5 > 0 && ($4 > 9 * $5 * peak || $4 < $5 * peak / 9) { bad = 1 }
     END { exit bad || NR != 4 }' "$tmp/columns"
+best=$(sed -nE 's/^ *"peak_gflops": ([0-9.e+]+),?$/\1/p' "$tmp/paced/env.json")
+# shellcheck disable=SC2016
+check "none is below that of the best peak, which env.json has" awk -v best="${best:-0}" '
+    $5 > 1 || $5 * best < $4 * (1 - 1e-6) { bad = 1 } END { exit bad || NR != 4 || !(best > 0) }' "$tmp/columns"
 
+began=$SECONDS
 "${long[@]}" --out "$tmp/reference" >"$tmp/log" 2>&1
 result $? "a longer run" "$tmp/log"
+lines=$(grep -c '^[0-9]*/[0-9]* ep ' "$tmp/log")
+check "a line of progress in 10 seconds" test "$lines" -ge 1 -a "$lines" -le $((2 + (SECONDS - began) / 10))
 reference=$(hash_of "$tmp/reference")
 
 # Starts the command in the background, and waits until its metrics have a line of update $2.
@@ -317,6 +330,8 @@ for signal in TERM USR1 HUP INT; do
     wait $pid
     [ $? -eq 75 ] && grep -q "SIG$signal: stopped after update" "$tmp/out" && grep -q '^to go on: ' "$tmp/out"
     result $? "SIG$signal saves and exits 75" "$tmp/out"
+    stopped=$(sed -nE "s/.*SIG$signal: stopped after update ([0-9]+) of.*/\1/p" "$tmp/out")
+    expect 0 "resuming at update ${stopped:-none}\$" "where it stopped" "${long[@]}" --out "$tmp/run-$signal" --dry-run
     "${long[@]}" --out "$tmp/run-$signal" >"$tmp/out" 2>&1
     [ "$(hash_of "$tmp/run-$signal")" = "$reference" ]
     result $? "and the run ends with the same bits" "$tmp/out"
@@ -348,6 +363,19 @@ wait $pid 2>/dev/null
 [ $? -eq 137 ] && "${endless[@]}" --out "$tmp/run-USR2" --dry-run 2>&1 | grep -q "resuming at update ${saved:-none}\$"
 result $? "SIGUSR2 saves and goes on" "$tmp/out"
 
+# By the clock alone: no validation comes, and nobody asks. A second line of a save stands behind a first checkpoint.
+clock=("${endless[@]}" train.save_minutes=0.01)
+start "$tmp/run-clock" 40 "${clock[@]}"
+for ((i = 0; i < 3000; i++)); do
+    [ "$(lines_of "$tmp/run-clock" save)" -lt 2 ] || break
+    kill -0 $pid 2>/dev/null || break
+    sleep 0.01
+done
+kill -KILL $pid 2>/dev/null
+wait $pid 2>/dev/null
+check "train.save_minutes saves, again and again" test "$(lines_of "$tmp/run-clock" save)" -ge 2
+expect 0 'resuming at update [1-9][0-9]*$' "between validations" "${clock[@]}" --out "$tmp/run-clock" --dry-run
+
 # As under nohup.
 start "$tmp/run-nohup" 40 env --ignore-signal=HUP "${endless[@]}"
 kill -HUP $pid
@@ -362,10 +390,14 @@ make_data "$tmp/slow" listops 8 400 9 60
 slow=("$bin/cast_train" "$tmp/tiny.json" data.dir="$tmp/slow" train.batch=1 train.eval_every=1 train.log_every=1
     train.steps=4 model.depth=3 model.d=96 model.d_ff=384)
 "${slow[@]}" --out "$tmp/slow-whole" >"$tmp/out" 2>&1
-start "$tmp/slow-run" 2 "${slow[@]}"
-kill -TERM $pid
-wait $pid
-stopped=$(sed -nE 's/.*stopped after update ([0-9]+).*/\1/p' "$tmp/out")
+for ((i = 0; i < 10; i++)); do # where it was over before the signal came, once more
+    rm -rf "$tmp/slow-run"
+    start "$tmp/slow-run" 2 "${slow[@]}"
+    kill -TERM $pid 2>/dev/null
+    wait $pid
+    stopped=$(sed -nE 's/.*stopped after update ([0-9]+).*/\1/p' "$tmp/out")
+    [ -n "$stopped" ] && ! grep -q "\"val\", \"step\": $stopped," "$tmp/slow-run/metrics.jsonl" && break
+done
 [ -n "$stopped" ] && ! grep -q "\"val\", \"step\": $stopped," "$tmp/slow-run/metrics.jsonl"
 result $? "SIGTERM in a validation" "$tmp/out"
 "${slow[@]}" --out "$tmp/slow-run" >"$tmp/out" 2>&1

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE /* sched_setaffinity */
 #include "core/machine.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,16 +123,28 @@ static void limits_of_version_1(void **state) {
     assert_true(machine_memory(g.mount, g.list) == 2e9);
 }
 
-static void physical(void **state) {
+/* Those that the process may run on, whatever there are. */
+static void those_of_the_mask(void **state) {
     (void)state;
-    assert_true(machine_processors() > 0);
-    assert_true(machine_cores() > 0);
+    cpu_set_t all, one;
+    size_t cpu = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    while (!CPU_ISSET(cpu, &all)) cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_in_range(machine_processors(), 1, CPU_COUNT(&all));
+    assert_in_range(machine_cores(), 1, CPU_COUNT(&all));
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    const int processors = machine_processors(), cores = machine_cores();
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(processors, 1);
+    assert_int_equal(cores, 1);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quotas), cmocka_unit_test(quotas_of_version_1),
         cmocka_unit_test(limits_of_memory), cmocka_unit_test(limits_of_version_1),
-        cmocka_unit_test(physical)};
+        cmocka_unit_test(those_of_the_mask)};
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

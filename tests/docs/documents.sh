@@ -171,3 +171,16 @@ told() { # told: tasks that some place lacks
     [ $n -ge 7 ] || echo "--help lists $n tasks"
 }
 check "every task is told of" diff /dev/null <(told)
+
+# What a version wrote is kept for those after it; the citation names the one at hand.
+versions() { # versions: what is wrong
+    local now version n=0
+    now=$(sed -n 's/^#define CAST_VERSION "\(.*\)"$/\1/p' src/core/version.h)
+    grep -qx "version: ${now:-none}" CITATION.cff || echo "CITATION.cff: not version $now"
+    while read -r version; do
+        n=$((n + 1))
+        [ "$version" = "$now" ] || [ -d "tests/compat/$version" ] || echo "no tests/compat/$version"
+    done < <(sed -nE 's/^## ([0-9.]+),.*/\1/p' CHANGELOG.md)
+    [ $n -ge 2 ] || echo "CHANGELOG.md lists $n versions"
+}
+check "every version before this one left files" diff /dev/null <(versions)
