@@ -1,24 +1,57 @@
 #!/usr/bin/env python3
-"""Writes a dataset of your own: does a row of digits hold more odd than even ones?
+"""Writes a dataset of your own:
 
-    make_custom_dataset.py DIR     then: cast_train CONFIG task=custom data.dir=DIR
+    make_custom_dataset.py DIR                               does a row of digits hold more odd than even ones?
+    make_custom_dataset.py DIR train.tsv val.tsv test.tsv    texts of yours, in each line LABEL<TAB>TEXT; labels 0, 1, ...
+
+then: cast_train CONFIG task=custom data.dir=DIR
 """
 import os
 import sys
 import numpy as np
 from safetensors.numpy import save_file
 
-if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
-    sys.exit(__doc__)
+SPLITS = "train", "val", "test"
 
-rng = np.random.default_rng(1)
-os.makedirs(sys.argv[1], exist_ok=True)
-for split, count in ("train", 2000), ("val", 200), ("test", 200):
-    documents = [rng.integers(1, 11, size=length) for length in rng.integers(5, 60, size=count)]
-    labels = [int((d % 2).mean() > 0.5) for d in documents]
-    tensors = {  # tokens: uint8 or int16, below vocab; for pairs also int32 "pairs" [examples, 2]
-        "tokens": np.concatenate(documents).astype(np.uint8),
+
+def save(split, documents, labels, vocab, classes):
+    """documents: lists of ids below vocab, none empty; labels: a class each."""
+    tensors = {  # tokens: uint8 or int16; for pairs of documents also int32 "pairs" [examples, 2]
+        "tokens": np.concatenate(documents).astype(np.uint8 if vocab <= 256 else np.int16),
         "offsets": np.cumsum([0] + [len(d) for d in documents], dtype=np.int64),
         "labels": np.array(labels, np.int32)}
-    metadata = {"format": "cast-dataset-1", "task": "custom", "vocab": "11", "classes": "2"}
+    metadata = {"format": "cast-dataset-1", "task": "custom", "vocab": str(vocab), "classes": str(classes)}
     save_file(tensors, f"{sys.argv[1]}/{split}.safetensors", metadata)
+
+
+def digits():
+    rng = np.random.default_rng(1)
+    for split, count in zip(SPLITS, (2000, 200, 200)):
+        documents = [rng.integers(1, 11, size=length) for length in rng.integers(5, 60, size=count)]
+        save(split, documents, [int((d % 2).mean() > 0.5) for d in documents], 11, 2)
+
+
+def read_texts(path):
+    """Texts as ids, a byte's being itself + 1, and labels."""
+    documents, labels = [], []
+    with open(path, "rb") as f:
+        for n, line in enumerate(f, 1):
+            label, _, text = line.rstrip(b"\r\n").partition(b"\t")
+            if not label.isdigit() or not text:
+                sys.exit(f"{path}: line {n}: expected a label from 0 on, a tab and a text")
+            documents.append(np.frombuffer(text, np.uint8).astype(np.int16) + 1)
+            labels.append(int(label))
+    return documents, labels
+
+
+def texts(paths):
+    read = [read_texts(path) for path in paths]
+    classes = 1 + max(label for _, labels in read for label in labels)
+    for split, (documents, labels) in zip(SPLITS, read):
+        save(split, documents, labels, 257, classes)
+
+
+if len(sys.argv) not in (2, 5) or sys.argv[1].startswith("-"):
+    sys.exit(__doc__)
+os.makedirs(sys.argv[1], exist_ok=True)
+texts(sys.argv[2:]) if sys.argv[2:] else digits()
