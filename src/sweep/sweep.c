@@ -174,8 +174,8 @@ static void tell_plan(const Sweep *s) {
         const int n = plan_count(p, told[i]);
         if (n) format_add(counts, sizeof counts, ", %d %.13s", n, states[told[i]]);
     }
-    log_headed(LOG_BOLD, "sweep", "    %s into %s: %d runs%s", p->config, p->dir, p->grid.runs,
-               counts);
+    log_headed(LOG_BOLD, "sweep", "    %s into %s: %d run%s%s", p->config, p->dir, p->grid.runs,
+               p->grid.runs == 1 ? "" : "s", counts);
     config_warn_data(p->was, json_at(p->record, "base"), p->dir);
     for (int i = 0; i < p->grid.runs; i++)
         if ((int)strlen(p->runs[i].name) > width) width = (int)strlen(p->runs[i].name);
