@@ -38,10 +38,8 @@ void linear_backward_input(real *dx, int lddx, const real *dy, int lddy, const r
 
 static inline void bias_strip(real *db, const real *dy, size_t lddy, int rows, const int vectors,
                               const int left) {
-    VecStrip sum = {{{0}}};
-    for (size_t at = 0; at < (size_t)rows * lddy; at += lddy)
-        for (int j = 0; j < vectors; j++) sum.of[j] += vec_load(dy + at + j * VEC, left);
-    vec_strip_add(db, sum, vectors, left);
+    vec_strip_add(db, vec_strip_sum(dy, (VecStrip){{{0}}}, false, rows, lddy, vectors, left),
+                  vectors, left);
 }
 
 void linear_backward_bias(real *db, const real *dy, int lddy, int rows, int out) {

@@ -9,6 +9,7 @@
 #ifndef OPS_VEC_H
 #define OPS_VEC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #if defined(__AVX__)
@@ -117,6 +118,25 @@ static inline void vec_strip_add(real *p, VecStrip s, const int vectors, const i
         vec_store(p + j * VEC, vec_load(p + j * VEC, left) + s.of[j], left);
 }
 
+/* Sums over rows, ld apart, of x - from or of its squares. In blocks: what rounding does to a sum
+ * of rows that are alike grows with their number. */
+static inline VecStrip vec_strip_sum(const real *x, VecStrip from, const bool squares, int rows,
+                                     size_t ld, const int vectors, const int left) {
+    enum { SUM_ROWS = 256 };
+    VecStrip sum = {{{0}}};
+    for (int r0 = 0; r0 < rows; r0 += SUM_ROWS) {
+        const int end = rows - r0 < SUM_ROWS ? rows : r0 + SUM_ROWS;
+        VecStrip part = {{{0}}};
+        for (int r = r0; r < end; r++, x += ld)
+            for (int j = 0; j < vectors; j++) {
+                const Vec v = vec_load(x + j * VEC, left) - from.of[j];
+                part.of[j] += squares ? v * v : v;
+            }
+        for (int j = 0; j < vectors; j++) sum.of[j] += part.of[j];
+    }
+    return sum;
+}
+
 /* where a > b: x, elsewhere y */
 static inline Vec vec_where_greater(Vec a, Vec b, Vec x, Vec y) {
     const VecBits m = (VecBits)(a > b);
@@ -192,7 +212,8 @@ static inline real vec_dot(const real *x, const real *y, int n) {
 /* exp(x) = 2^n exp(f), n = round(x / ln 2), |f| <= ln 2 / 2, exp(f) by a polynomial.
  * Adding and taking away VEC_MAGIC = 1.5 * 2^(mantissa bits) + bias rounds to a whole number; in
  * the low bits of the sum it stands as an exponent does. Exact to 2 ULP from VEC_EXP_LOWEST to
- * VEC_EXP_HIGHEST. Below it stays what it is there; above it is no number to use; NaN passes. */
+ * VEC_EXP_HIGHEST. Below it stays what it is there; above it the result means nothing; NaN passes.
+ */
 #ifdef REAL_DOUBLE
 enum { VEC_MANTISSA = 52 };
 #define VEC_MAGIC (6755399441055744.0 + 1023)

@@ -7,7 +7,7 @@
 #include "core/real.h"
 
 /* exp here is exact to 2 ULP from -87 to 88 (double: -708 to 709). Below it stays what it is there;
- * above it is no number to use. */
+ * above it the result means nothing. */
 
 /* y[i] = exp(x[i] - shift); returns the sum. y may be x. */
 real vmath_exp_sum(real *y, const real *x, real shift, int n);
