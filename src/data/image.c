@@ -31,6 +31,7 @@ enum {
     FILE_MAX = 2 * 30730000 /* twice an official batch */
 };
 
+#define SOURCE "CIFAR-10 binary version"
 #define ARCHIVE "cifar-10-binary.tar.gz"
 #define URL "https://www.cs.toronto.edu/~kriz/" ARCHIVE
 #define FOLDER "cifar-10-batches-bin"
@@ -167,9 +168,8 @@ static bool write_splits(const Task *t, const Batch *batches, const TaskRequest 
         return err_set(err, EX_DATAERR, "%s: %d training images, expected at least %d", r->from, n,
                        HELD_OUT);
     DatasetWriter *w[SPLITS];
-    task_writers(
-        w, t, "CIFAR-10 binary version, grey; one training image in %d held out by seed %" PRIu64,
-        HELD_OUT, r->seed);
+    task_writers(w, t, SOURCE ", grey; one training image in %d held out by seed %" PRIu64,
+                 HELD_OUT, r->seed);
     unsigned char *split = task_deal(n, n / HELD_OUT, 0, r->seed, "image.holdout");
     for (int i = 0, at = 0; i < TEST; at += batches[i++].count)
         add_images(w, &batches[i], split + at);
@@ -194,6 +194,7 @@ const Task task_image = {
     .max_length = PIXELS,
     .masked = 0.5,
     .official = {45000, 5000, 10000},
+    .imported = SOURCE,
     .source = "CIFAR-10's binary version: " ARCHIVE " or the directory it holds",
     .archive = ARCHIVE,
     .url = URL,

@@ -201,6 +201,7 @@ const Task task_listops = {
     .official = {96000, 2000, 2000},
     .source = "basic_train.tsv, basic_val.tsv and basic_test.tsv of the Long Range Arena's release",
     .generated = {RULES},
+    .imported = LISTOPS_TSV_SOURCE,
     .archive = "lra_release/lra_release/listops-1000",
     .url = URL,
     .most = 100000000,

@@ -99,7 +99,7 @@ bool listops_import(const Task *t, const TaskRequest *r, Err *err) {
     char dir[FILE_PATH_MAX];
     if (!task_place(t, dir, r->from, err)) return false;
     DatasetWriter *w[SPLITS];
-    task_writers(w, t, "the Long Range Arena's listops-1000");
+    task_writers(w, t, LISTOPS_TSV_SOURCE);
     return task_finish(w, read_all(w, dir, err), r->out, err);
 }
 

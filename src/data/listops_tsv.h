@@ -11,6 +11,7 @@
 #include "io/lines.h"
 
 #define LISTOPS_TRAIN "basic_train.tsv"
+#define LISTOPS_TSV_SOURCE "the Long Range Arena's listops-1000"
 
 /* The members of the task's row. */
 bool listops_import(const Task *t, const TaskRequest *r, Err *err);

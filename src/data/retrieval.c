@@ -22,6 +22,7 @@
 #include "data/task.h"
 #include "io/lines.h"
 
+#define SOURCE "ACL Anthology Network"
 #define URL "https://storage.googleapis.com/long-range-arena/lra_release.gz"
 #define TEXTS "papers_text"
 
@@ -149,7 +150,7 @@ static bool import(const Task *t, const TaskRequest *r, Err *err) {
     if (!task_place(t, dir, r->from, err)) return false;
     const bool texts = task_join(table, dir, TABLE);
     DatasetWriter *w[SPLITS];
-    task_writers(w, t, "ACL Anthology Network, pairs in the Long Range Arena's form; %s",
+    task_writers(w, t, SOURCE ", pairs in the Long Range Arena's form; %s",
                  texts ? "its texts" : "texts from " TEXTS);
     return task_finish(w, read_all(w, dir, texts, err), r->out, err);
 }
@@ -164,6 +165,7 @@ const Task task_retrieval = {
     .max_length = 4000,
     .masked = 0.15,
     .official = {147086, 18090, 17437},
+    .imported = SOURCE,
     .source = "the folder tsv_data of the Long Range Arena's release, or its lists of ids with the "
               "papers' texts",
     .archive = "lra_release/lra_release/tsv_data",

@@ -153,24 +153,27 @@ static bool find_splits(const Task *task, const char *dir, bool *found, Err *err
                                                   : "");
 }
 
-/* Whether a split that is there without train is of what is to be made: imported from `from`, or
- * generated as the benchmark's. Any other is something of the user's, too. */
-static bool check_left(const Task *t, const char *dir, int split, const char *from, Err *err) {
-    static const char generated[] = "generated";
-    char path[FILE_PATH_MAX];
-    StFile f;
-    Err ignored;
-    if (!dataset_path(path, dir, split, err)) return false;
-    if (!file_exists(path) || !st_open(&f, path, &ignored)) return true;
-    const char *source = st_meta(&f, "source"), *ours = t->generated[0];
-    const bool same = source && (from ? strncmp(source, generated, sizeof generated - 1) != 0
-                                      : ours && !strncmp(source, ours, strlen(ours)));
-    if (!same)
-        err_set(err, EX_NOINPUT,
-                "%s is there, but no train.safetensors, and it is not what would be %s: add that, "
-                "or remove the first to have all made anew (its source: %.100s)",
-                path, from ? "imported" : generated, source ? source : "not said");
-    st_close(&f);
+/* Val and test without train are a preparation that was stopped, if they are of what is to be made
+ * now: imported from `from`, or generated. Others are the user's. */
+static bool check_rest(const Task *t, const char *dir, const char *from, Err *err) {
+    const char *ours = from ? t->imported : t->generated[0];
+    bool same = true;
+    for (int s = SPLIT_VAL; same && s <= SPLIT_TEST; s++) {
+        char path[FILE_PATH_MAX];
+        StFile f;
+        Err ignored;
+        if (!dataset_path(path, dir, s, err)) return false;
+        if (!file_exists(path) || !st_open(&f, path, &ignored)) continue;
+        const char *source = st_meta(&f, "source");
+        same = source && ours && !strncmp(source, ours, strlen(ours));
+        if (!same)
+            err_set(err, EX_NOINPUT,
+                    "%s: is there without train.safetensors, and its source (%.100s) is another "
+                    "than that of what would be %s here: bring train.safetensors back, or remove "
+                    "val and test",
+                    path, source ? source : "not said", from ? "imported" : "generated");
+        st_close(&f);
+    }
     return same;
 }
 
@@ -201,9 +204,7 @@ static bool find_way(const Task *task, bool *found, TaskRequest *r, char officia
     if (!find_splits(task, r->out, found, err)) return false;
     if (find_official(task, official)) r->from = official;
     if (*found) return true;
-    if (r->from || task->generate)
-        return check_left(task, r->out, SPLIT_VAL, r->from, err) &&
-               check_left(task, r->out, SPLIT_TEST, r->from, err);
+    if (r->from || task->generate) return check_rest(task, r->out, r->from, err);
     task_way(task, r->out, 0, way, sizeof way);
     return err_set(err, EX_NOINPUT,
                    "%s: no prepared data for %s, nor official files in $CAST_DATA/%s; %s", r->out,

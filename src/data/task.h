@@ -56,6 +56,7 @@ struct Task {
     const char *source; /* the official files that import reads, in words */
     /* How the source of a set begins that generate made with the benchmark's parameters, if any. */
     const char *generated[TASK_GENERATED];
+    const char *imported;      /* and of one that import made; NULL where import is */
     const char *archive, *url; /* what is imported, and where it is; NULL where import is */
     const TaskOption *options; /* its own ones; the last has no name; NULL: none */
     TaskTokens tokens;         /* bytes: data/bytes.h; pixels: grey, row by row of a square */
@@ -86,8 +87,8 @@ bool task_fits(const Task *task, int vocab, int classes, int per_example);
 /* Where training finds a prepared split: `dir`/<split>.safetensors if it is there; else
  * $CAST_DATA/<task> is imported into `dir`; else, where the task can be generated, it is generated
  * into `dir` with progress (0 examples: the task's defaults). Otherwise EX_NOINPUT with the command
- * that makes it. Processes that prepare the same directory take turns: the first one does it, the
- * others find it done. */
+ * that makes it; so where some splits are there that are not of what would be made. Processes that
+ * prepare the same directory take turns: the first one does it, the others find it done. */
 bool task_prepare(const Task *task, const char *dir, Err *err);
 
 /* Whether it could: the same errors, and nothing is made. */

@@ -17,6 +17,7 @@
 #include "data/task.h"
 #include "io/tar.h"
 
+#define SOURCE "Large Movie Review Dataset (aclImdb v1)"
 #define ARCHIVE "aclImdb_v1.tar.gz"
 #define URL "https://ai.stanford.edu/~amaas/data/sentiment/" ARCHIVE
 #define FOLDER "aclImdb"
@@ -184,9 +185,9 @@ static void add_reviews(DatasetWriter *w, const Reviews *all, int part) {
 }
 
 static bool write_splits(const Reviews *all, const char *out, Err *err) {
-    static const char source[] = "Large Movie Review Dataset (aclImdb v1)";
-    static const char twice[] = "Large Movie Review Dataset (aclImdb v1): the test set once more, "
-                                "as the Long Range Arena validated";
+    static const char source[] = SOURCE;
+    static const char twice[] =
+        SOURCE ": the test set once more, as the Long Range Arena validated";
     DatasetWriter *w[SPLITS];
     for (int s = 0; s < SPLITS; s++) {
         w[s] = dataset_writer("text", split_names[s], s == SPLIT_VAL ? twice : source, BYTES_VOCAB,
@@ -214,6 +215,7 @@ const Task task_text = {
     .masked = 0.15,
     .holds_out = true,
     .official = {OFFICIAL, OFFICIAL, OFFICIAL},
+    .imported = SOURCE,
     .source = "the Large Movie Review Dataset: " ARCHIVE " or the directory it holds",
     .archive = ARCHIVE,
     .url = URL,
