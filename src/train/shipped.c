@@ -102,24 +102,36 @@ static cJSON *read_on_base(const char *path, int depth, Err *err) {
     return based ? put_on_base(own, path, depth, err) : own;
 }
 
-void shipped_blame(Err *err, const char *where) {
-    char path[FILE_PATH_MAX], next[FILE_PATH_MAX];
-    bool has = !err->key[0] || strncmp(err->text, where, strlen(where)) != 0;
+/* As it is written, or in its section. */
+static bool has_key(const char *path, const char *key) {
     Err ignored;
+    cJSON *own = json_read(path, &ignored);
+    const bool has = cJSON_GetObjectItemCaseSensitive(own, key) || json_at(own, key);
+    cJSON_Delete(own);
+    return has;
+}
+
+static bool next_base(char path[FILE_PATH_MAX]) {
+    char base[FILE_PATH_MAX];
+    Err ignored;
+    cJSON *own = json_read(path, &ignored);
+    const char *name = json_string(own, "base");
+    const bool found = name && find_base(base, path, name);
+    if (found) snprintf(path, FILE_PATH_MAX, "%s", base);
+    cJSON_Delete(own);
+    return found;
+}
+
+void shipped_blame(Err *err, const char *where) {
+    char path[FILE_PATH_MAX], key[sizeof err->key];
+    if (!err->key[0] || strncmp(err->text, where, strlen(where)) != 0) return;
     snprintf(path, sizeof path, "%s", where);
-    for (int depth = 0; !has && depth <= MOST_BASES; depth++) {
-        cJSON *own = json_read(path, &ignored);
-        const char *name = json_string(own, "base");
-        has = json_at(own, err->key) || !name || !find_base(next, path, name);
-        if (!has) snprintf(path, sizeof path, "%s", next);
-        cJSON_Delete(own);
-    }
-    if (strcmp(path, where) != 0) {
-        char key[sizeof err->key];
-        snprintf(key, sizeof key, "%s", err->key);
-        err_set(err, err->code, "%s (it is in the base, %s)", err->text, path);
-        err_blame(err, key);
-    }
+    snprintf(key, sizeof key, "%s", err->key);
+    for (int depth = 0; depth <= MOST_BASES && !has_key(path, key); depth++)
+        if (!next_base(path)) return;
+    if (!strcmp(path, where)) return;
+    err_set(err, err->code, "%s (it is in the base, %s)", err->text, path);
+    err_blame(err, key);
 }
 
 cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
