@@ -14,21 +14,30 @@ from safetensors.numpy import save_file
 SPLITS = "train", "val", "test"
 
 
-def save(split, documents, labels, vocab, classes):
-    """documents: lists of ids below vocab, none empty; labels: a class each."""
+def save(splits, vocab, classes):
+    """splits: of train, val and test the documents, lists of ids below vocab, none empty; and a class of each."""
+    for split, (documents, labels) in zip(SPLITS, splits):
+        write(f"{sys.argv[1]}/.{split}", documents, labels, vocab, classes)
+    for split in reversed(SPLITS):  # train last: where it is, the others are
+        os.replace(f"{sys.argv[1]}/.{split}", f"{sys.argv[1]}/{split}.safetensors")
+
+
+def write(path, documents, labels, vocab, classes):
     tensors = {  # tokens: uint8 or int16; for pairs of documents also int32 "pairs" [examples, 2]
         "tokens": np.concatenate(documents).astype(np.uint8 if vocab <= 256 else np.int16),
         "offsets": np.cumsum([0] + [len(d) for d in documents], dtype=np.int64),
         "labels": np.array(labels, np.int32)}
     metadata = {"format": "cast-dataset-1", "task": "custom", "vocab": str(vocab), "classes": str(classes)}
-    save_file(tensors, f"{sys.argv[1]}/{split}.safetensors", metadata)
+    save_file(tensors, path, metadata)
 
 
 def digits():
     rng = np.random.default_rng(1)
-    for split, count in zip(SPLITS, (2000, 200, 200)):
+    splits = []
+    for count in 2000, 200, 200:
         documents = [rng.integers(1, 11, size=length) for length in rng.integers(5, 60, size=count)]
-        save(split, documents, [int((d % 2).mean() > 0.5) for d in documents], 11, 2)
+        splits.append((documents, [int((d % 2).mean() > 0.5) for d in documents]))
+    save(splits, 11, 2)
 
 
 def read_texts(path):
@@ -37,18 +46,16 @@ def read_texts(path):
     with open(path, "rb") as f:
         for n, line in enumerate(f, 1):
             label, _, text = line.rstrip(b"\r\n").partition(b"\t")
-            if not label.isdigit() or not text:
-                sys.exit(f"{path}: line {n}: expected a label from 0 on, a tab and a text")
+            if not label.isdigit() or len(label) > 6 or not text:
+                sys.exit(f"{path}: line {n}: expected a label from 0 to 999999, a tab and a text")
             documents.append(np.frombuffer(text, np.uint8).astype(np.int16) + 1)
             labels.append(int(label))
-    return documents, labels
+    return (documents, labels) if documents else sys.exit(f"{path}: is empty")
 
 
 def texts(paths):
-    read = [read_texts(path) for path in paths]
-    classes = 1 + max(label for _, labels in read for label in labels)
-    for split, (documents, labels) in zip(SPLITS, read):
-        save(split, documents, labels, 257, classes)
+    splits = [read_texts(path) for path in paths]
+    save(splits, 257, 1 + max(max(labels) for _, labels in splits))
 
 
 if len(sys.argv) not in (2, 5) or sys.argv[1].startswith("-"):
