@@ -48,8 +48,8 @@ static const Program program = {
     "again by the next call, and holds up no "
     "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
     "DIR, of the same base config. Under mpirun each of n processes makes every n-th run. "
-    "Their status is 0 even where runs failed or a signal came, which they tell: at the first "
-    "other one mpirun would end them all. Open MPI binds each process to a core or so: give it "
+    "Their status is 0 even where runs failed or a signal came, which they tell: any "
+    "other would make mpirun end them all. Open MPI binds each process to a core or so: give it "
     "--bind-to none, and the sweep --threads N.\n",
     options,
     "Exit status: 0 all runs are done, or that of --only, or none was to be made (--dry-run, "

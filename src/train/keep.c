@@ -213,40 +213,38 @@ bool keep_explain(const Keeper *k, Err *err) {
     return false;
 }
 
-static bool refuse_over(const Keeper *k, const Left *l, Err *err) {
+/* The updates that metrics tell of, where they tell of a checkpoint too; else 0. */
+static int64_t told_of_saved(const Keeper *k) {
+    Run r;
+    Err ignored;
+    if (!run_read(&r, k->dir->dir, false, &ignored)) return 0;
+    const int64_t made = r.saved ? run_made(&r).step : 0;
+    run_free(&r);
+    return made;
+}
+
+static bool refuse_anew(const Keeper *k, const Left *l, int64_t made, Err *err) {
     char *how = how_to_go_on(k, l);
-    err_set(err, EX_CANTCREAT,
-            "%s is not there, but %s is, of update %lld: a run from the start would write over it. "
-            "%s" KEEP_ANEW,
-            k->dir->last, l->path, (long long)l->update, how);
+    if (l->update > 0)
+        err_set(err, EX_CANTCREAT,
+                "%s is not there, but %s is, of update %lld: a run from the start would write over "
+                "it. %s" KEEP_ANEW,
+                k->dir->last, l->path, (long long)l->update, how);
+    else
+        err_set(err, EX_CANTCREAT,
+                "%s is not there, but %s tells of %lld updates and a checkpoint: a run from the "
+                "start would take their place. Bring it back, if it is elsewhere. " KEEP_ANEW,
+                k->dir->last, k->dir->metrics, (long long)made);
     mem_free(how);
     return false;
 }
 
-/* The updates that metrics tell of, where they tell of a checkpoint too: of two validations, or of
- * anything that came after a save. Else 0. */
-static int64_t told(const Keeper *k) {
-    Run r;
-    Err ignored;
-    if (!run_read(&r, k->dir->dir, false, &ignored)) return 0;
-    const int64_t made = run_made(&r).step;
-    const bool saved = r.val.n > 1 || (r.mark.step > 0 && made > r.mark.step);
-    run_free(&r);
-    return saved ? made : 0;
-}
-
 bool keep_may_begin(const Keeper *k, int64_t an_epoch, Err *err) {
     Left l;
-    if (an_epoch == 0) return true;
     find_left(&l, k, an_epoch);
-    const int64_t every = validates_every(k->c->resolved, an_epoch);
-    if (l.kept > 1 || l.update > l.every || l.update > every) return refuse_over(k, &l, err);
-    const int64_t made = told(k);
-    return made == 0 ||
-           err_set(err, EX_CANTCREAT,
-                   "%s is not there, but %s tells of %lld updates: a run from the start would take "
-                   "their place. Bring the checkpoint back, if it is elsewhere. " KEEP_ANEW,
-                   k->dir->last, k->dir->metrics, (long long)made);
+    const int64_t every = validates_every(k->c->resolved, an_epoch), made = told_of_saved(k);
+    const bool more = an_epoch && (l.kept > 1 || l.update > l.every || l.update > every);
+    return (!more && made == 0) || refuse_anew(k, &l, made, err);
 }
 
 void keep_forget_later(Keeper *k) {

@@ -51,10 +51,12 @@ void keep_validated(Keeper *k);
 /* Adds to the error of a last.safetensors that is damaged what can be done: the latest whole
  * checkpoint in its place. Returns false. */
 bool keep_explain(const Keeper *k, Err *err);
-/* Whether a run without last.safetensors may begin anew. Refused (EX_CANTCREAT) where what it left
- * shows that it had one, and would be written over: a checkpoint of more than one validation, by
- * the interval of its config or of this one, or metrics of more than one, or of updates behind a
- * save. `an_epoch`: updates of an epoch; 0: not known, and nothing is refused. */
+/* Whether a run without last.safetensors may begin anew. Not where it had one (EX_CANTCREAT), and
+ * would write over what is left of it:
+ *   - metrics tell of a checkpoint that was written;
+ *   - two of train.keep are there, or one is that is later than the first validation, by the
+ *     interval of its config or of this one.
+ * `an_epoch`: updates of an epoch; 0: not known, and metrics alone are asked. */
 bool keep_may_begin(const Keeper *k, int64_t an_epoch, Err *err);
 /* Removes those of updates that the run, where it goes on from, is still to make. */
 void keep_forget_later(Keeper *k);

@@ -11,7 +11,11 @@ static bool check_name(const Dataset *d, const Task *task, Err *err) {
     const char *name = st_meta(&d->file, "task");
     const Task *theirs = name && task->vocab ? task_find(name) : NULL;
     return !theirs || !theirs->vocab || theirs == task ||
-           err_set(err, EX_DATAERR, "%s: is of task %s, not of %s", d->file.path, name, task->name);
+           err_set(
+               err, EX_DATAERR,
+               "%s: is of task %s, not of %s: give task=%s, or another data.dir (data without a "
+               "task in their metadata may be any's)",
+               d->file.path, name, task->name, name);
 }
 
 static bool check_task(const Dataset *d, const Config *c, Err *err) {
@@ -75,7 +79,8 @@ static bool check_one_set(const Dataset *first, Err *err) {
     FileStamp now;
     if (file_stamp(&now, first->file.path) && now.device == was->device && now.entry == was->entry)
         return true;
-    return err_set(err, EX_NOINPUT, "%s: this set is being made anew: start again when it is there",
+    return err_set(err, EX_DATAERR,
+                   "%s: another process is making this set anew: start again when it is done",
                    first->file.path);
 }
 

@@ -106,10 +106,19 @@ static void add_change(Run *r, const cJSON *o) {
     if (changes_validation(r, o)) r->val.n = 0;
 }
 
+/* The mark of a save comes just before its checkpoint: what stands behind one tells that this was
+ * written, but for a run that begins anew. */
+static void note_saves(Run *r, const char *kind, int64_t step) {
+    const bool resume = !strcmp(kind, "resume");
+    r->saved = resume ? step > 0 : r->saved || r->saving;
+    r->saving = !strcmp(kind, "save") || (r->saving && !resume);
+}
+
 static bool add_line(Run *r, const cJSON *o) {
     const char *kind = json_string(o, "kind");
     RunLine line;
     if (!kind || !take_numbers(&line, o)) return false;
+    note_saves(r, kind, line.step);
     const bool back = !strcmp(kind, "resume") || !strcmp(kind, "rollback");
     if (!strcmp(kind, "test")) return add_test(r, o, &line);
     if (!strcmp(kind, "train"))

@@ -167,6 +167,11 @@ cp -r "$tmp/run" "$tmp/kept"
 rm "$tmp/kept/last.safetensors"
 expect 73 "kept/at-0*30.safetensors is, of update 30: a run from the start" "those of before, to be validated more rarely" \
     "${train[@]}" train.steps=30 train.eval_every=30 train.keep=3 --out "$tmp/kept"
+cp -r "$tmp/kept" "$tmp/back"
+rm "$tmp/back"/{best,at-0000000025}.safetensors "$tmp/back/metrics.jsonl"
+mv "$tmp/back/at-0000000030.safetensors" "$tmp/back/rollback.safetensors"
+expect 73 'back/rollback.safetensors is, of update 30: .* To go on from update 30: cp .*/back/rollback' "or a state to go back to" \
+    "${train[@]}" train.steps=30 train.eval_every=5 train.nan=rollback --out "$tmp/back"
 cp -r "$tmp/kept" "$tmp/torn"
 rm "$tmp/torn/best.safetensors"
 printf torn >"$tmp/torn/last.safetensors"

@@ -182,9 +182,16 @@ expect 78 'holds a run of another config: train.lr' "other numbers, beside the m
     "${train[@]}" train.lr=1 --out "$tmp/again"
 rm -f "$tmp/again/best.safetensors"
 cp "$tmp/again/metrics.jsonl" "$tmp/metrics"
-expect 73 "again/metrics.jsonl tells of 20 updates: a run from the start would take their place" "metrics alone are kept" \
+expect 73 "again/metrics.jsonl tells of 20 updates and a checkpoint: a run from the start would take their place" "metrics alone are kept" \
     "${train[@]}" --out "$tmp/again"
 check "as they are" diff "$tmp/metrics" "$tmp/again/metrics.jsonl"
+sed -i '/"kind": "val", "step": 10/d' "$tmp/again/metrics.jsonl" # one validation, and tests
+sed -i '/"step": 10,/,/"step": 15,/d' "$tmp/again/metrics.jsonl"
+expect 73 'tells of 20 updates and a checkpoint' "of one validation, too" "${train[@]}" --out "$tmp/again"
+"${train[@]}" --stop-at 7 --out "$tmp/twice" >"$tmp/log" 2>&1
+"${train[@]}" --stop-at 8 --out "$tmp/twice" >"$tmp/log" 2>&1
+rm "$tmp/twice/last.safetensors"
+expect 73 'tells of 8 updates and a checkpoint' "or of none, where it went on once" "${train[@]}" --out "$tmp/twice" --dry-run
 sed -i '/"kind": "train", "step": 5,/!d' "$tmp/again/metrics.jsonl"
 expect 0 'from the start' "those of a run that had saved nothing are begun anew" "${train[@]}" --out "$tmp/again" --stop-at 3
 check "it says so" grep -q '^{"kind": "resume", "step": 0, ' "$tmp/again/metrics.jsonl"

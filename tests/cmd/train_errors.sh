@@ -33,6 +33,8 @@ echo '{ "base": "bases/near.json", "task": "listops", "train": { "steps": -2 } }
 expect 78 "based.json: key 'train.lr' .*got .fast. .it is in the base, $tmp/bases/far.json.$" "a wrong key of a base" \
     "$bin/cast_train" "$tmp/based.json" train.steps=2
 expect 78 "based.json: key 'train.steps' must be [^(]*$" "and one of its own" "$bin/cast_train" "$tmp/based.json" train.lr=1e-3
+echo '{ "base": "tiny.json", "train.lr": 1e-3 }' >"$tmp/dotted.json"
+expect 78 "dotted.json: key 'train.lr' is unknown; .* task.$" "one of its own with a dot, whose section is the base's" "$bin/cast_train" "$tmp/dotted.json"
 expect 64 "'train.lr=1': CONFIG comes first" "a config behind its keys" "$bin/cast_train" train.lr=1 "$tmp/tiny.json"
 expect 0 'attention' "a config without .json" "$bin/cast_train" "$tmp/tiny" --dry-run
 expect 78 "'train.updates' is unknown; did you mean 'train.steps'" "a key as others call it" "${train[@]}" train.updates=3
@@ -144,9 +146,15 @@ cp "$tmp/data"/{train,val}.safetensors "$tmp/half/"
 expect 66 "$tmp/half/train.safetensors is there, but $tmp/half/test.safetensors is missing" "a split that is missing" \
     "$bin/cast_train" "$tmp/tiny.json" data.dir="$tmp/half" --out "$tmp/unmade"
 mv "$tmp/half/train.safetensors" "$tmp/half/test.safetensors"
-expect 66 "$tmp/half/val.safetensors is there, but no train.safetensors, and it is not what would be generated" "train that is missing" \
+expect 66 "$tmp/half/val.safetensors: is there without train.safetensors, and its source .not said. is another than that of what would be generated" "train that is missing" \
     "$bin/cast_train" configs/listops.json data.dir="$tmp/half" --out "$tmp/unmade"
 check "which leaves the others" cmp "$tmp/half/val.safetensors" "$tmp/data/val.safetensors"
+mkdir -p "$tmp/official/listops" "$tmp/made"
+touch "$tmp/official/listops/basic_"{train,val,test}.tsv
+"$bin/cast_data" generate listops --train 8 --val 4 --test 4 --out "$tmp/made" >"$tmp/log" 2>&1
+rm "$tmp/made/train.safetensors"
+expect 66 'made/val.safetensors: .* is another than that of what would be imported here' "or an import would replace generated ones" \
+    env CAST_DATA="$tmp/official" "$bin/cast_train" configs/listops.json data.dir="$tmp/made" --out "$tmp/unmade"
 make_data "$tmp/small" pathx 8 4 4 60
 expect 65 'small/train.safetensors: is of task pathx, not of pathfinder' "data of another task with the same sizes" \
     "$bin/cast_train" configs/pathfinder.json data.dir="$tmp/small" train.batch=4 --out "$tmp/unmade"
