@@ -161,7 +161,8 @@ class Attention(nn.Module):
         """What goes through the output projection, [N,h,e]; x is the layer's input."""
         q, k = self.placed(q, k)
         q, k, v = (y.transpose(0, 1) for y in (q, k, v))
-        return F.scaled_dot_product_attention(q, k, v).transpose(0, 1)
+        weights = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(q.shape[2]), 2)
+        return (weights @ v).transpose(0, 1)
 
     def forward(self, x):
         """x [N,d], of one document."""
