@@ -13,19 +13,18 @@ static const RunLine *measured(const Run *r) {
 }
 
 /* Of data with other parameters than the benchmark's it is not known which class is how common. */
-static double guessed(const Task *t, const Group *g, const Result *r) {
-    const unsigned marks = marks_of(g, r);
-    const bool known = t->chance > 0 && ((marks & MARK_GENERATED) || !(marks & MARK_DATA));
+static double guessed(const Task *t, const Run *r) {
+    const bool known = t->chance > 0 && !marks_made_otherwise(t, r);
     return 100 * (known ? t->chance : 1. / t->classes);
 }
 
-int chance_runs(const Group *g, const Result *r) {
+int chance_runs(const Group *g) {
     const Task *t = task_find(g->task);
     int n = 0;
     if (!t || !t->classes) return 0;
-    const double p = guessed(t, g, r);
     for (int i = 0; i < g->n; i++) {
         const RunLine *l = measured(g->run[i]);
+        const double p = guessed(t, g->run[i]);
         n += l && 100 * l->value[RUN_ACCURACY] <= chance_most(p, l->value[RUN_COUNT]);
     }
     return n;

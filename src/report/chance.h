@@ -9,8 +9,8 @@
 double chance_most(double p, double examples);
 
 /* How many of the group's runs have no more than that of always the same answer: in their tests or,
- * where they have none, in their last validations (the best of many validations is luck). `r`: of
- * the group, with its parameters. 0 of masked training and of unknown tasks. */
-int chance_runs(const Group *g, const Result *r);
+ * where they have none, in their last validations (the best of many validations is luck). 0 of
+ * masked training and of unknown tasks. */
+int chance_runs(const Group *g);
 
 #endif

@@ -119,7 +119,7 @@ static void write_command(FILE *f, const char *name, const char *text, TextWrite
 
 void latex_write(const Table *t, const LatexStyle *style, FILE *f) {
     Sheet s;
-    const bool floats = style->caption || style->label;
+    const bool floats = style->caption || style->label || style->across;
     const char *star = style->across ? "*" : "";
     sheet_open(&s, t, &latex, true);
     warn_of_width(&s, style);

@@ -79,15 +79,29 @@ static bool has_more(const Task *t, const Group *g, const cJSON *data) {
     return number_of(data, "train") + val > most;
 }
 
+static const char *source_of(const Run *run) {
+    return json_string(cJSON_GetObjectItemCaseSensitive(run->env, "data"), "source");
+}
+
+static bool by_the_rules(const Task *t, const char *source) {
+    for (int i = 0; i < TASK_GENERATED && t->generated[i]; i++)
+        if (begins(source, t->generated[i])) return true;
+    return false;
+}
+
+bool marks_made_otherwise(const Task *t, const Run *run) {
+    const char *source = source_of(run);
+    return source && begins(source, "generated") && !by_the_rules(t, source);
+}
+
 /* By what a run's env.json says of them. */
 static unsigned mark_of_data(const Task *t, const Group *g, const Run *run) {
+    const char *source = source_of(run);
     const cJSON *data = cJSON_GetObjectItemCaseSensitive(run->env, "data");
-    const char *source = json_string(data, "source");
     const unsigned more = has_more(t, g, data) ? MARK_DATA : 0;
     if (!source) return more;
-    for (int i = 0; i < TASK_GENERATED && t->generated[i]; i++)
-        if (begins(source, t->generated[i])) return more | MARK_GENERATED;
-    return begins(source, "generated") || other_pictures(t, source) ? MARK_DATA : more;
+    if (by_the_rules(t, source)) return more | MARK_GENERATED;
+    return marks_made_otherwise(t, run) || other_pictures(t, source) ? MARK_DATA : more;
 }
 
 static unsigned mark_of_test(const Task *t, const Result *r) {
@@ -113,6 +127,10 @@ unsigned marks_of(const Group *g, const Result *r) {
     if (has_parts(g)) m |= MARK_PARTS;
     if (marks_chosen_by_test(g->run[0])) m |= MARK_CHOSEN;
     return m;
+}
+
+unsigned marks_of_last(const Group *g, unsigned m) {
+    return is_set(g, "train.patience", "0") ? m : m & ~(unsigned)MARK_CHOSEN;
 }
 
 /* ---- words ---- */

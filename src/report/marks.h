@@ -3,6 +3,7 @@
 #ifndef REPORT_MARKS_H
 #define REPORT_MARKS_H
 
+#include "data/task.h"
 #include "report/figures.h"
 #include "report/table.h"
 
@@ -26,6 +27,13 @@ enum {
 /* `r`: of the group, with its parameters. What a run's env.json does not tell of its data (written
  * before it kept that) is not marked; the number of test examples always is looked at. */
 unsigned marks_of(const Group *g, const Result *r);
+
+/* Of a group's last weights: MARK_CHOSEN is of the best ones alone, but where train.patience, and
+ * so the test set, ended the run. */
+unsigned marks_of_last(const Group *g, unsigned marks);
+/* Whether a run's data were generated with other parameters than the benchmark's, as far as its
+ * env.json tells. */
+bool marks_made_otherwise(const Task *t, const Run *run);
 
 /* The letters that stand in a cell: "DA". */
 void marks_letters(char buf[CELL_MARK], unsigned marks);

@@ -131,7 +131,7 @@ typedef struct OurTask {
     Spread best, last; /* tests of these weights */
     double validation; /* mean of the best */
     double examples;   /* of a test */
-    unsigned marks;
+    unsigned marks, last_marks;
     int runs, finished;
     int configs;
     bool tested;
@@ -178,8 +178,16 @@ static void add_group(Ours **rows, int *n, const Group *g) {
         return;
     }
     const double validation = r.validation.n ? r.validation.mean : 0;
-    const OurTask found = {r.best,     r.last,     validation, r.test_examples, marks, r.runs,
-                           r.finished, o->configs, true};
+    const OurTask found = {.best = r.best,
+                           .last = r.last,
+                           .validation = validation,
+                           .examples = r.test_examples,
+                           .marks = marks,
+                           .last_marks = marks_of_last(g, marks),
+                           .runs = r.runs,
+                           .finished = r.finished,
+                           .configs = o->configs,
+                           .tested = true};
     if (is_better(&found, o)) *o = found;
 }
 
@@ -202,21 +210,24 @@ static char *count_finished(const Ours *o) {
 /* Takes over `name` and `source`. */
 static void add_ours(Table *t, const Ours *o, bool last, char *name, char *source) {
     double mean[PAPER_TASKS];
+    bool left_out = false; /* of the last task, Path-X, in the end */
     Cell *c = table_row(t);
     cell_text(c++, name);
     for (int i = 0; i < PAPER_TASKS; i++, c++) {
         const OurTask *k = &o->task[i];
         const Spread *test = last ? &k->last : &k->best;
+        const unsigned marks = last ? k->last_marks : k->marks;
         c->mean = mean[i] = test->mean;
         c->sd = test->sd;
-        marks_letters(c->mark, k->marks);
-        c->apart = (k->marks & MARK_LEFT_OUT) != 0;
+        marks_letters(c->mark, marks);
+        c->apart = left_out = (marks & MARK_LEFT_OUT) != 0;
         /* what the papers print as a failure */
         if (i == PAPER_TASKS - 1 && test->mean <= chance_most(50, k->examples)) mean[i] = FAIL;
-        if (k->marks & MARK_LEFT_OUT) mean[i] = NONE;
+        if (left_out) mean[i] = NONE;
         if (i == PAPER_TASKS - 1 && !k->runs) cell_text(c, "not run");
     }
     put_means(c, mean);
+    if (left_out) c[1].mean = NAN; /* a Path-X that is not the benchmark's has not failed */
     cell_text(&c[2], source);
     mem_free(name);
     mem_free(source);

@@ -58,6 +58,18 @@ static bool read_point(Point *p, const cJSON *o) {
     return p->mechanism && !(isnan(p->value[POINT_ERROR]) && isnan(p->value[POINT_ACCURACY]));
 }
 
+/* Accuracies of other examples say nothing beside each other. */
+static bool of_same_examples(Points *s, const Point *p, const cJSON *o, const char **why) {
+    static const char *const count[] = {"count"};
+    const char *split = json_string(o, "split");
+    if (isnan(p->value[POINT_ACCURACY])) return true;
+    const bool same = !split || !s->split || !strcmp(split, s->split);
+    if (split) s->split = split;
+    *why = "has the accuracy of other examples than those before it: another split, or another "
+           "number of them";
+    return same && rows_alike(&s->count, count, 1, o);
+}
+
 static bool take_row(void *to, cJSON *o, const char **why) {
     Points *s = to;
     Point p;
@@ -69,7 +81,7 @@ static bool take_row(void *to, cJSON *o, const char **why) {
     s->point[s->n++] = p;
     *why = "is no row of a comparison: it names no mechanism, or has neither 'error' nor "
            "'accuracy'";
-    return ok && rows_of_one_task(s->task, o, why);
+    return ok && rows_of_one_task(s->task, o, why) && of_same_examples(s, &p, o, why);
 }
 
 /* ---- settings ---- */

@@ -40,6 +40,8 @@ typedef struct Points {
     Point *point; /* (n) by line, then cost */
     int n;
     char task[ROWS_TASK];   /* of all rows that name one */
+    const char *split;      /* and the examples of all that have an accuracy, where they say it */
+    double count;           /* 0: none does */
     bool has[POINT_VALUES]; /* any of them */
 } Points;
 

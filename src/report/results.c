@@ -109,7 +109,7 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
     cell_text(c++, group->task);
     for (int i = 0; i < g->nkeys; i++) put_value(c++, group, g->key[i]);
     put(&c, r->finished, r->runs);
-    if (extra.at_chance) put(&c, chance_runs(group, r), r->runs);
+    if (extra.at_chance) put(&c, chance_runs(group), r->runs);
     put(&c, r->validation.mean, r->validation.sd);
     put(&c, r->best.mean, r->best.sd);
     put(&c, r->last.mean, r->last.sd);
@@ -151,7 +151,7 @@ void results_table(Table *t, const Groups *g) {
         spread |= !isnan(r[i].best.sd) || !isnan(r[i].last.sd) || !isnan(r[i].so_far.sd) ||
                   !isnan(r[i].bits.sd);
         extra.chosen |= marks_chosen_by_test(g->group[i].run[0]);
-        extra.at_chance |= chance_runs(&g->group[i], &r[i]) > 0;
+        extra.at_chance |= chance_runs(&g->group[i]) > 0;
         extra.unfinished |= r[i].finished < r[i].runs;
         extra.bits |= g->group[i].masked;
     }

@@ -71,6 +71,9 @@ sed -i 's/0.1867/0.1868/' "$tmp/stuck/1/metrics.jsonl"
 expect 0 ',listops,3,3,32.4' "and are no column where there are none" "$report" "$tmp/stuck" --format csv
 sed -i '/"which": "best"/s/0.1868/0.1/' "$tmp/stuck/1/metrics.jsonl"
 expect 0 ',listops,3,3,1,3,' "whose test counts, and no validation" "$report" "$tmp/stuck" --format csv
+sed -i '/"which": "best"/s/"count": 2000/"count": 1000/; /"which": "best"/s/0.1,/0.171,/' "$tmp/stuck/1/metrics.jsonl"
+expect 0 ',listops,1,1,1,1,18.68,,17.1,' "of half of the examples 17 % are chance as well" "$report" "$tmp/stuck/1" --format csv
+sed -i '/"which": "best"/s/"count": 1000/"count": 2000/; /"which": "best"/s/0.171,/0.1,/' "$tmp/stuck/1/metrics.jsonl"
 echo '{ "data": { "source": "generated (tokens 16 to 128)" } }' >"$tmp/stuck/1/env.json"
 sed -i '/"which": "best"/s/0.1/0.12/' "$tmp/stuck/1/metrics.jsonl"
 expect 0 ',listops,1,1,18.68,,12,' "of shorter ones a tenth is chance" "$report" "$tmp/stuck/1" --format csv
@@ -110,6 +113,7 @@ expect 64 'width: expected 20 to 2000 millimetres' "a width of nothing" "$report
 expect 0 '^[|] test of best, % [|] test of last, % [|]$' "columns by their titles" "$report" "$tmp/sweep" --columns 'test of best, %, test of last, %'
 expect 0 'test of last' "chosen ones are all shown" env COLUMNS=20 "$report" "$tmp/sweep" --format terminal --columns test_best_percent,test_last_percent
 expect 64 'columns is of a table' "columns of a page" "$report" "$tmp/sweep" --columns run --plot "$tmp/list.svg"
+expect 0 '^.begin.table[*].$' "both columns of a page, without a caption too" "$report" "$tmp/sweep" --format latex --across
 expect 64 'across is of --format latex' "both columns of no page" "$report" "$tmp/sweep" --across
 expect 64 'what growth takes no --html' "a page of no runs" "$report" "$tmp/sweep" --what growth --html "$tmp/list.html"
 expect 64 'goes without' "a list, and a page" "$report" "$tmp/sweep" --columns help --html "$tmp/list.html"
@@ -262,6 +266,10 @@ echo '{"mechanism": "lsh", "seconds": 0.25, "accuracy": 0.25, "count": 2500, "se
 expect 0 '^lsh,,250,25,0.866[0-9]*,3,-25' "beside full attention's" "$report" "$tmp/points" --what points --format csv
 check "a plot of them" with "$tmp/points" --what points --plot "$tmp/points.svg" --keep
 check "has their errors" grep -q 'with yerrorbars' "$tmp/points.svg.gnuplot"
+sed '2s/2500/100/' "$tmp/points" >"$tmp/fewer"
+expect 65 'fewer: line 2: has the accuracy of other examples' "but of other examples" "$report" "$tmp/fewer" --what points
+sed '1s/{/&"split": "test", /; 2s/{/&"split": "val", /' "$tmp/points" >"$tmp/splits"
+expect 65 'splits: line 2: has the accuracy of other examples' "or of another split" "$report" "$tmp/splits" --what points
 echo '{"mechanism": "full", "accuracy": 0.5}' >"$tmp/points"
 expect 64 "nothing to draw" "a plot over no cost" "$report" "$tmp/points" --what points --plot "$tmp/x.svg"
 printf '{"mechanism": "full", "error": 0.5}\n{"mechanism": "full"}\n' >"$tmp/points"
