@@ -12,10 +12,10 @@
 #include "core/version.h"
 #include "io/text.h"
 #include "model/crew.h"
+#include "train/config_file.h"
 #include "train/config_schema.h"
 #include "train/fast.h"
 #include "train/helper.h"
-#include "train/shipped.h"
 #include "train/stop.h"
 #include "train/train.h"
 
@@ -60,7 +60,7 @@ static void print_choices(FILE *f) {
     fputs("\nattention  ", f);
     for (int i = 0; attn_table[i]; i++) fprintf(f, " %s", attn_table[i]->name);
     fputs("\nconfigs     ", f);
-    shipped_print(f, (int)strlen("configs     "));
+    config_file_print_shipped(f, (int)strlen("configs     "));
     fputs("\nkeys        cast_train --help keys\n", f);
 }
 

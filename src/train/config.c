@@ -11,11 +11,11 @@
 #include "io/json.h"
 #include "io/text.h"
 #include "optim/schedule.h"
+#include "train/config_file.h"
 #include "train/guard.h"
 #include "train/kept.h"
 #include "train/override.h"
 #include "train/score.h"
-#include "train/shipped.h"
 
 static const char *task_name(int i) { return task_table[i] ? task_table[i]->name : NULL; }
 
@@ -285,9 +285,9 @@ bool config_open(Config *c, const cJSON *root, const char *where, char *const *o
 bool config_load(Config *c, const char *path, char *const *overrides, int count, Err *err) {
     char where[FILE_PATH_MAX];
     *c = (Config){0};
-    cJSON *root = shipped_read(path, where, err);
+    cJSON *root = config_file_read(path, where, err);
     const bool ok = root && config_open(c, root, where, overrides, count, err);
-    if (root && !ok) shipped_blame(err, where);
+    if (root && !ok) config_file_blame(err, where);
     cJSON_Delete(root);
     return ok;
 }

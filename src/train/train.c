@@ -7,9 +7,9 @@
 #include "optim/schedule.h"
 #include "train/banner.h"
 #include "train/begin.h"
+#include "train/duration.h"
 #include "train/evaluate.h"
 #include "train/final.h"
-#include "train/length.h"
 #include "train/origin.h"
 #include "train/outline.h"
 #include "train/patience.h"
@@ -449,7 +449,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     banner_ranks(&t->c->train);
     if (!open_memory(t, err)) return false;
     if ((!t->r->dry_run && !open_room(t, err)) || !open_state(t, err)) return false;
-    if (t->begun && !length_check(&t->dir, &t->c->train, t->state.update, t->horizon, err))
+    if (t->begun && !duration_check(&t->dir, &t->c->train, t->state.update, t->horizon, err))
         return false;
     if (t->r->json) print_outline(t);
     if (t->r->dry_run) return true;

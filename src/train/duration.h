@@ -1,6 +1,6 @@
 /* How long a run that goes on may be. */
-#ifndef TRAIN_LENGTH_H
-#define TRAIN_LENGTH_H
+#ifndef TRAIN_DURATION_H
+#define TRAIN_DURATION_H
 
 #include "train/config.h"
 #include "train/rundir.h"
@@ -8,7 +8,7 @@
 /* Refuses (EX_CONFIG) a run that had more updates than `horizon`, or more minutes than
  * train.minutes: it would pass for a shorter one. Minutes as far as metrics.jsonl tells them.
  * `made`: updates so far. */
-bool length_check(const RunDir *dir, const TrainConf *conf, int64_t made, int64_t horizon,
-                  Err *err);
+bool duration_check(const RunDir *dir, const TrainConf *conf, int64_t made, int64_t horizon,
+                    Err *err);
 
 #endif

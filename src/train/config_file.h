@@ -1,7 +1,7 @@
 /* Config files as people name them: one that is not there is looked for among the configs that come
  * with the program, and one may name another that it is based on. */
-#ifndef TRAIN_SHIPPED_H
-#define TRAIN_SHIPPED_H
+#ifndef TRAIN_CONFIG_FILE_H
+#define TRAIN_CONFIG_FILE_H
 
 #include <cjson/cJSON.h>
 
@@ -12,13 +12,13 @@
  * directory, it is that config with what the file says in its place, section by section; another
  * mechanism starts from its own defaults. NULL: EX_NOINPUT, with the nearest name beside it;
  * EX_CONFIG; EX_USAGE: a key=value stands in CONFIG's place. */
-cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err);
+cJSON *config_file_read(const char *path, char where[FILE_PATH_MAX], Err *err);
 
 /* Where the error is of a key in the config at `where`, and of a base it has that from, adds which
  * one. */
-void shipped_blame(Err *err, const char *where);
+void config_file_blame(Err *err, const char *where);
 
 /* The names of the shipped ones, from column `indent` on. */
-void shipped_print(FILE *f, int indent);
+void config_file_print_shipped(FILE *f, int indent);
 
 #endif

@@ -1,9 +1,9 @@
-#include "train/length.h"
+#include "train/duration.h"
 
 #include "train/run.h"
 
-bool length_check(const RunDir *dir, const TrainConf *conf, int64_t made, int64_t horizon,
-                  Err *err) {
+bool duration_check(const RunDir *dir, const TrainConf *conf, int64_t made, int64_t horizon,
+                    Err *err) {
     double seconds;
     int64_t told;
     if (made > horizon)

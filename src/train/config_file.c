@@ -1,4 +1,4 @@
-#include "train/shipped.h"
+#include "train/config_file.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -122,7 +122,7 @@ static bool next_base(char path[FILE_PATH_MAX]) {
     return found;
 }
 
-void shipped_blame(Err *err, const char *where) {
+void config_file_blame(Err *err, const char *where) {
     char path[FILE_PATH_MAX], key[sizeof err->key];
     if (!err->key[0] || strncmp(err->text, where, strlen(where)) != 0) return;
     snprintf(path, sizeof path, "%s", where);
@@ -134,7 +134,7 @@ void shipped_blame(Err *err, const char *where) {
     err_blame(err, key);
 }
 
-cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
+cJSON *config_file_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
     snprintf(where, FILE_PATH_MAX, "%s", path);
     const bool there = file_exists(path) && !file_is_dir(path);
     if (!there && !find_named(where, path) && !find_shipped(where, path)) {
@@ -154,7 +154,7 @@ cJSON *shipped_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
 
 enum { COLUMNS = 100 };
 
-void shipped_print(FILE *f, int indent) {
+void config_file_print_shipped(FILE *f, int indent) {
     char place[FILE_PATH_MAX];
     FileList list;
     Err ignored;
