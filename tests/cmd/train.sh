@@ -320,6 +320,11 @@ check "a line of progress in 10 seconds" test "$lines" -ge 1 -a "$lines" -le $((
 reference=$(hash_of "$tmp/reference")
 
 # Starts the command in the background, and waits until its metrics have a line of update $2.
+catches() { # catches PID SIGNAL: whether it has a handler of its own for it
+    local mask
+    mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+    ((0x${mask:-0} >> ($(kill -l "$2") - 1) & 1))
+}
 start() { # start OUT UPDATE COMMAND...
     local out=$1 update=$2
     shift 2
@@ -407,6 +412,39 @@ for ((i = 0; i < 10; i++)); do # where it was over before the signal came, once 
 done
 [ -n "$stopped" ] && ! grep -q "\"val\", \"step\": $stopped," "$tmp/slow-run/metrics.jsonl"
 result $? "SIGTERM in a validation" "$tmp/out"
+
+# In the tests at a run's end, which are nearly all there is here.
+make_data "$tmp/tested" listops 8 5 400 60
+tested=("${slow[@]}" data.dir="$tmp/tested")
+"${tested[@]}" --out "$tmp/tested-whole" >"$tmp/out" 2>&1
+for ((i = 0; i < 10; i++)); do # where they were over before the signal came, once more
+    rm -rf "$tmp/tested-run"
+    "${tested[@]}" --out "$tmp/tested-run" >"$tmp/out" 2>&1 &
+    pid=$!
+    until grep -qs '"val", "step": 4,' "$tmp/tested-run/metrics.jsonl" || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    kill -TERM $pid 2>/dev/null
+    wait $pid
+    status=$?
+    [ $status -eq 0 ] || break
+done
+[ $status -eq 75 ] && [ "$(lines_of "$tmp/tested-run" test)" = 0 ] && grep -q 'stopped after update 4 ' "$tmp/out"
+result $? "SIGTERM in a test (status $status)" "$tmp/out"
+expect 0 'test accuracy of best' "which is made then" "${tested[@]}" --out "$tmp/tested-run"
+check "of the same weights" test "$(hash_of "$tmp/tested-run")" = "$(hash_of "$tmp/tested-whole")"
+for words in cast_eval 'cast_viz --stats'; do
+    for ((i = 0; i < 20; i++)); do # 143: before it had a handler; 0: it was faster
+        # shellcheck disable=SC2086 # words
+        "$bin"/$words "$tmp/tested-whole" --threads 1 >"$tmp/out" 2>&1 &
+        pid=$!
+        until catches $pid TERM || ! kill -0 $pid 2>/dev/null; do :; done
+        kill -TERM $pid 2>/dev/null
+        wait $pid
+        status=$?
+        case $status in 0 | 143) ;; *) break ;; esac
+    done
+    [ $status -eq 75 ] && grep -q 'SIGTERM: stopped' "$tmp/out"
+    result $? "${words%% *} that is stopped (status $status)" "$tmp/out"
+done
 "${slow[@]}" --out "$tmp/slow-run" >"$tmp/out" 2>&1
 [ "$(hash_of "$tmp/slow-run")" = "$(hash_of "$tmp/slow-whole")" ] &&
     [ "$(grep -c '"val"' "$tmp/slow-run/metrics.jsonl")" = 4 ]
