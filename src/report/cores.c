@@ -10,20 +10,20 @@
 #include "report/rows.h"
 
 static const struct {
-    const char *key, *title; /* in a row; for people */
+    const char *key, *column, *title; /* in a row; in CSV; for people */
     double scale;
     int digits, spare; /* as in Column */
 } values[CORES_VALUES] = {
-    {"hosts", "hosts", 1, 0, 0},
-    {"ranks", "ranks", 1, 0, 0},
-    {"threads", "threads", 1, 0, 0},
-    {"samples_per_s", "samples/s", 1, SIGNIFICANT + 3, 0},
-    {"faster", "faster by", 1, SIGNIFICANT + 3, 0},
-    {"efficiency", "efficiency, %", 100, 1, 0},
-    {"lost_waiting", "lost waiting", 100, 1, 4},
-    {"lost_serial", "serial part", 100, 1, 1},
-    {"lost_exchange", "exchange", 100, 1, 3},
-    {"lost_slower", "slower work", 100, 1, 2},
+    {"hosts", "hosts", "hosts", 1, 0, 0},
+    {"ranks", "ranks", "ranks", 1, 0, 0},
+    {"threads", "threads", "threads", 1, 0, 0},
+    {"samples_per_s", "samples_per_s", "samples/s", 1, SIGNIFICANT + 3, 0},
+    {"faster", "faster", "faster by", 1, SIGNIFICANT + 3, 0},
+    {"efficiency", "efficiency_percent", "efficiency, %", 100, 1, 0},
+    {"lost_waiting", "lost_waiting_percent", "lost waiting", 100, 1, 4},
+    {"lost_serial", "lost_serial_percent", "serial part", 100, 1, 1},
+    {"lost_exchange", "lost_exchange_percent", "exchange", 100, 1, 3},
+    {"lost_slower", "lost_slower_percent", "slower work", 100, 1, 2},
 };
 
 /* ---- reading ---- */
@@ -116,7 +116,7 @@ void cores_table(Table *t, const Cores *s) {
     table_column(t, "task", "task", COLUMN_TEXT, 0);
     for (int k = 0; k < CORES_VALUES; k++)
         if (has[k])
-            table_column(t, values[k].title, values[k].key, COLUMN_NUMBER, values[k].digits)
+            table_column(t, values[k].title, values[k].column, COLUMN_NUMBER, values[k].digits)
                 ->spare = values[k].spare;
     for (int i = 0; i < s->n; i++) {
         Cell *c = table_row(t);

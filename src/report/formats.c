@@ -103,8 +103,11 @@ static void write_html(const Table *t, FILE *f) {
 
 /* What a column has besides its mean, by the end of its name; NULL: nothing. */
 static const char *second_of(const Column *c) {
-    const bool spread = c->kind == COLUMN_SPREAD || c->kind == COLUMN_MARKED;
-    return spread ? "_sd" : c->kind == COLUMN_SHARE ? "_of" : NULL;
+    static const char *const ends[] = {[COLUMN_SPREAD] = "_sd",
+                                       [COLUMN_MARKED] = "_sd",
+                                       [COLUMN_ESTIMATE] = "_standard_error",
+                                       [COLUMN_SHARE] = "_of"};
+    return ends[c->kind];
 }
 
 static void csv_number(FILE *f, double x) {

@@ -257,8 +257,8 @@ void scaling_growth(Table *t, const Scaling *s) {
     table_column(t, "attention", MECHANISM_NAME, COLUMN_TEXT, 0);
     table_column(t, "from tokens", "from_tokens", COLUMN_NUMBER, 0);
     table_column(t, "to", "to_tokens", COLUMN_NUMBER, 0);
-    table_column(t, "time grows as N to the", "time_exponent", COLUMN_SPREAD, 2);
-    table_column(t, "memory as N to the", "memory_exponent", COLUMN_SPREAD, 2);
+    table_column(t, "time grows as N to the", "time_exponent", COLUMN_ESTIMATE, 2);
+    table_column(t, "memory as N to the", "memory_exponent", COLUMN_ESTIMATE, 2);
     for (int i = 0, n; i < s->n; i += n) {
         for (n = 1; i + n < s->n && s->row[i + n].line == s->row[i].line;) n++;
         const int half = longer_half(s->row + i, n), used = n - half;

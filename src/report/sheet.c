@@ -8,7 +8,7 @@
 /* ---- words ---- */
 
 static bool has_spread(const Column *c) {
-    return c->kind == COLUMN_SPREAD || c->kind == COLUMN_MARKED;
+    return c->kind == COLUMN_SPREAD || c->kind == COLUMN_MARKED || c->kind == COLUMN_ESTIMATE;
 }
 
 /* "50.00 ± 0.35 [DA]", with as many digits behind the point of both. */

@@ -9,9 +9,10 @@
 typedef enum ColumnKind {
     COLUMN_TEXT,
     COLUMN_NUMBER,
-    COLUMN_SPREAD, /* mean +- sd */
-    COLUMN_MARKED, /* the same with the cell's mark: "50.00 ± 0.35 [DA]"; in CSV KEY_marks */
-    COLUMN_SHARE   /* mean of sd: "2 of 3"; "2" where sd is NaN */
+    COLUMN_SPREAD,   /* mean +- sd; in CSV KEY and KEY_sd */
+    COLUMN_MARKED,   /* the same with the cell's mark: "50.00 ± 0.35 [DA]"; in CSV KEY_marks */
+    COLUMN_ESTIMATE, /* the same where sd is the standard error; in CSV KEY_standard_error */
+    COLUMN_SHARE     /* mean of sd: "2 of 3"; "2" where sd is NaN; in CSV KEY_of */
 } ColumnKind;
 
 typedef enum ColumnBest { BEST_NONE, BEST_MOST, BEST_LEAST } ColumnBest;

@@ -225,6 +225,7 @@ expect 64 'band is of' "a band over lengths" "$report" "$tmp/sweep" --plot "$tmp
     echo '{"task": "text", "hosts": 2, "ranks": 2, "threads": 4, "samples_per_s": 230, "faster": 6, "efficiency": 0.75}'
 } >"$tmp/cores"
 expect 0 '^text,,1,2,70,1.9,95,5' "efficiency over cores" "$report" "$tmp/cores" --what cores --format csv
+check "in per cent, by their names" grep -qF 'faster,efficiency_percent,lost_serial_percent' "$tmp/out"
 expect 0 '^"text, predicted",2,2,4,230,6,75,' "of a model" "$report" "$tmp/cores" --what cores --format csv
 check "a plot of cores" with "$tmp/cores" --what cores --plot "$tmp/cores.svg" --keep
 check "a line for what is predicted" grep -qE '^8 75$' <(sed 's/^ //' "$tmp/cores.svg.gnuplot")
@@ -331,6 +332,7 @@ check "of time and of memory" grep -qE '^full,1024,2048,2,,1,' "$tmp/out"
 for n in 1024 2048; do
     echo "{\"mechanism\": \"cast\", \"tokens\": $n, \"samples_per_s\": $((1048576 / n)), \"peak_rss_mb\": 8}"
 done >"$tmp/two.jsonl"
+check "with their standard errors" grep -qF 'time_exponent,time_exponent_standard_error,' "$tmp/out"
 expect 0 '^cast,1024,2048,1,,0,' "of two lengths" "$report" "$tmp/two.jsonl" --what growth --format csv
 expect 64 'growth is a table' "a plot of them" "$report" "$tmp/growth.jsonl" --what growth --plot "$tmp/growth.svg"
 expect 65 'line 1: does not name the columns' "another file" "$report" README.md --what length
