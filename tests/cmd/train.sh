@@ -427,7 +427,7 @@ for ((i = 0; i < 10; i++)); do # where they were over before the signal came, on
     status=$?
     [ $status -eq 0 ] || break
 done
-[ $status -eq 75 ] && [ "$(lines_of "$tmp/tested-run" test)" = 0 ] && grep -q 'stopped after update 4 ' "$tmp/out"
+[ "$status" -eq 75 ] && [ "$(lines_of "$tmp/tested-run" test)" = 0 ] && grep -q 'stopped after update 4 ' "$tmp/out"
 result $? "SIGTERM in a test (status $status)" "$tmp/out"
 expect 0 'test accuracy of best' "which is made then" "${tested[@]}" --out "$tmp/tested-run"
 check "of the same weights" test "$(hash_of "$tmp/tested-run")" = "$(hash_of "$tmp/tested-whole")"
@@ -442,7 +442,7 @@ for words in cast_eval 'cast_viz --stats'; do
         status=$?
         case $status in 0 | 143) ;; *) break ;; esac
     done
-    [ $status -eq 75 ] && grep -q 'SIGTERM: stopped' "$tmp/out"
+    [ "$status" -eq 75 ] && grep -q 'SIGTERM: stopped' "$tmp/out"
     result $? "${words%% *} that is stopped (status $status)" "$tmp/out"
 done
 "${slow[@]}" --out "$tmp/slow-run" >"$tmp/out" 2>&1
