@@ -18,7 +18,9 @@ def save(splits, vocab, classes):
     """splits: of train, val and test the documents, lists of ids below vocab, none empty; and a class of each."""
     for split, (documents, labels) in zip(SPLITS, splits):
         write(f"{sys.argv[1]}/.{split}", documents, labels, vocab, classes)
-    for split in reversed(SPLITS):  # train last: where it is, the others are
+    if os.path.exists(f"{sys.argv[1]}/train.safetensors"):
+        os.remove(f"{sys.argv[1]}/train.safetensors")
+    for split in reversed(SPLITS):  # train last: where it is, the others are of the same set
         os.replace(f"{sys.argv[1]}/.{split}", f"{sys.argv[1]}/{split}.safetensors")
 
 

@@ -163,15 +163,14 @@ static bool check_rest(const Task *t, const char *dir, const char *from, Err *er
         StFile f;
         Err ignored;
         if (!dataset_path(path, dir, s, err)) return false;
-        if (!file_exists(path) || !st_open(&f, path, &ignored)) continue;
-        const char *source = st_meta(&f, "source");
+        if (!file_exists(path)) continue;
+        const char *source = st_open(&f, path, &ignored) ? st_meta(&f, "source") : NULL;
         same = source && ours && !strncmp(source, ours, strlen(ours));
         if (!same)
             err_set(err, EX_NOINPUT,
-                    "%s: is there without train.safetensors, and its source (%.100s) is another "
-                    "than that of what would be %s here: bring train.safetensors back, or remove "
-                    "val and test",
-                    path, source ? source : "not said", from ? "imported" : "generated");
+                    "%s: is there without train.safetensors, and is not of what would be %s here "
+                    "(its source: %.100s): bring train.safetensors back, or remove val and test",
+                    path, from ? "imported" : "generated", source ? source : "not known");
         st_close(&f);
     }
     return same;

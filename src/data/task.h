@@ -87,7 +87,7 @@ bool task_fits(const Task *task, int vocab, int classes, int per_example);
 /* Where training finds a prepared split: `dir`/<split>.safetensors if it is there; else
  * $CAST_DATA/<task> is imported into `dir`; else, where the task can be generated, it is generated
  * into `dir` with progress (0 examples: the task's defaults). Otherwise EX_NOINPUT with the command
- * that makes it; so where some splits are there that are not of what would be made. Processes that
+ * that makes it, or where val or test is there and is not of what would be made. Processes that
  * prepare the same directory take turns: the first one does it, the others find it done. */
 bool task_prepare(const Task *task, const char *dir, Err *err);
 

@@ -22,7 +22,8 @@ static const struct {
     {'M',
      "more in the model than the papers' have (a convolution, rotary positions, a smooth first "
      "embedding), or averaged weights"},
-    {'T', "the test set validated (data.holdout=0): the best weights were chosen by it"},
+    {'T',
+     "the test set validated (data.holdout=0), and chose these weights, their config or the end"},
 };
 
 static const struct {

@@ -216,7 +216,8 @@ static void add_ours(Table *t, const Ours *o, bool last, char *name, char *sourc
     for (int i = 0; i < PAPER_TASKS; i++, c++) {
         const OurTask *k = &o->task[i];
         const Spread *test = last ? &k->last : &k->best;
-        const unsigned marks = last ? k->last_marks : k->marks;
+        /* of several configs the test set may have chosen the one */
+        const unsigned marks = last && k->configs == 1 ? k->last_marks : k->marks;
         c->mean = mean[i] = test->mean;
         c->sd = test->sd;
         marks_letters(c->mark, marks);
@@ -247,7 +248,7 @@ static void add_notes(Table *t, bool ours, bool chosen, unsigned marks) {
     table_note(t, mem_strdup("Test accuracy, %. FAIL: not better than chance, or too large to run. "
                              "mean of 5: without Path-X, as Long Range Arena has it; mean of 6: a "
                              "Path-X that failed or is missing counts as 50. Both are computed "
-                             "here, from the row."));
+                             "here, from the row; of a figure that is left out there is none."));
     if (ours)
         table_note(t, mem_strdup("ours: of the weights best in validation and of the last ones, of "
                                  "finished runs; ± is the sample standard deviation over seeds. A "

@@ -218,25 +218,32 @@ static int64_t told_of_saved(const Keeper *k) {
     Run r;
     Err ignored;
     if (!run_read(&r, k->dir->dir, false, &ignored)) return 0;
-    const int64_t made = r.saved ? run_made(&r).step : 0;
+    const int64_t made = r.saved || r.val.n > 1 ? run_made(&r).step : 0;
     run_free(&r);
     return made;
 }
 
 static bool refuse_anew(const Keeper *k, const Left *l, int64_t made, Err *err) {
     char *how = how_to_go_on(k, l);
-    if (l->update > 0)
+    if (made > l->update)
+        err_set(
+            err, EX_CANTCREAT,
+            "%s is not there, but %s tells of %lld updates and a save: a run from the start "
+            "would take their place. Bring the checkpoint back, if it is elsewhere. %s" KEEP_ANEW,
+            k->dir->last, k->dir->metrics, (long long)made, how);
+    else
         err_set(err, EX_CANTCREAT,
                 "%s is not there, but %s is, of update %lld: a run from the start would write over "
                 "it. %s" KEEP_ANEW,
                 k->dir->last, l->path, (long long)l->update, how);
-    else
-        err_set(err, EX_CANTCREAT,
-                "%s is not there, but %s tells of %lld updates and a checkpoint: a run from the "
-                "start would take their place. Bring it back, if it is elsewhere. " KEEP_ANEW,
-                k->dir->last, k->dir->metrics, (long long)made);
     mem_free(how);
     return false;
+}
+
+bool keep_has_left(const Keeper *k) {
+    Left l;
+    find_left(&l, k, 0);
+    return l.update > 0;
 }
 
 bool keep_may_begin(const Keeper *k, int64_t an_epoch, Err *err) {

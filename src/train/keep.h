@@ -51,9 +51,12 @@ void keep_validated(Keeper *k);
 /* Adds to the error of a last.safetensors that is damaged what can be done: the latest whole
  * checkpoint in its place. Returns false. */
 bool keep_explain(const Keeper *k, Err *err);
+/* Whether a whole checkpoint other than last.safetensors is there, of update 1 or later. */
+bool keep_has_left(const Keeper *k);
 /* Whether a run without last.safetensors may begin anew. Not where it had one (EX_CANTCREAT), and
  * would write over what is left of it:
- *   - metrics tell of a checkpoint that was written;
+ *   - metrics tell of a checkpoint that was written. Of a save that is their last line, and the
+ *     first, that is not known: a process may have been killed before it wrote;
  *   - two of train.keep are there, or one is that is later than the first validation, by the
  *     interval of its config or of this one.
  * `an_epoch`: updates of an epoch; 0: not known, and metrics alone are asked. */

@@ -11,11 +11,10 @@ static bool check_name(const Dataset *d, const Task *task, Err *err) {
     const char *name = st_meta(&d->file, "task");
     const Task *theirs = name && task->vocab ? task_find(name) : NULL;
     return !theirs || !theirs->vocab || theirs == task ||
-           err_set(
-               err, EX_DATAERR,
-               "%s: is of task %s, not of %s: give task=%s, or another data.dir (data without a "
-               "task in their metadata may be any's)",
-               d->file.path, name, task->name, name);
+           err_set(err, EX_DATAERR,
+                   "%s: is of task %s, not of %s: give another data.dir (data without a task in "
+                   "their metadata may be any's)",
+                   d->file.path, name, task->name);
 }
 
 static bool check_task(const Dataset *d, const Config *c, Err *err) {
@@ -80,7 +79,8 @@ static bool check_one_set(const Dataset *first, Err *err) {
     if (file_stamp(&now, first->file.path) && now.device == was->device && now.entry == was->entry)
         return true;
     return err_set(err, EX_DATAERR,
-                   "%s: another process is making this set anew: start again when it is done",
+                   "%s: was replaced or removed while the set was opened: start again when it is "
+                   "there",
                    first->file.path);
 }
 

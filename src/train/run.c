@@ -107,10 +107,12 @@ static void add_change(Run *r, const cJSON *o) {
 }
 
 /* The mark of a save comes just before its checkpoint: what stands behind one tells that this was
- * written, but for a run that begins anew. */
+ * written, but for a run that begins anew. Early ones made no mark, but none ended without a save.
+ */
 static void note_saves(Run *r, const char *kind, int64_t step) {
     const bool resume = !strcmp(kind, "resume");
-    r->saved = resume ? step > 0 : r->saved || r->saving;
+    const bool ended = !strcmp(kind, "test") || !strcmp(kind, "patience");
+    r->saved = resume ? step > 0 : r->saved || r->saving || ended;
     r->saving = !strcmp(kind, "save") || (r->saving && !resume);
 }
 

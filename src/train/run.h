@@ -43,10 +43,10 @@ typedef struct Run {
     char *correct[RUN_TESTS]; /* which of its examples are right (run_answer); NULL: not told */
     bool tested[RUN_TESTS];   /* with a finite loss: 0.1.0 tested what was not a number too */
     RunLine mark;             /* the last "save", "resume" or "rollback"; step 0: none */
-    bool saving, saved; /* a "save" is there, which a checkpoint follows; something behind one is */
-    int64_t patience;   /* the update at which train.patience ended it; 0: it did not */
-    bool data_changed;  /* it went on with other data: cast_train --accept-data */
-    int unread;         /* lines that could not be read: a crash tore them, or they were edited */
+    bool saving, saved;       /* a "save" was read; and what tells that a checkpoint was written */
+    int64_t patience;         /* the update at which train.patience ended it; 0: it did not */
+    bool data_changed;        /* it went on with other data: cast_train --accept-data */
+    int unread; /* lines that could not be read: a crash tore them, or they were edited */
 } Run;
 
 /* `curves`: all lines of training; else the last one before each line of another kind, which is

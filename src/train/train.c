@@ -396,7 +396,8 @@ static bool open_dir(Trainer *t, Err *err) {
         (!t->r->dry_run && !rundir_open(&t->dir, err)))
         return false;
     t->goes_on = file_exists(t->dir.last);
-    t->begun = t->goes_on || file_exists(t->dir.best) || !file_is_empty(t->dir.metrics);
+    t->begun = t->goes_on || !file_is_empty(t->dir.metrics) || file_exists(t->dir.best) ||
+               keep_has_left(&t->keep);
     if (t->begun && !rundir_same_config(&t->dir, t->c->resolved, err)) return false;
     if (t->begun && !t->goes_on && !keep_may_begin(&t->keep, 0, err)) return false;
     if (!t->goes_on && !origin_open(&t->origin, t->c, err)) return false;

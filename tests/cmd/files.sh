@@ -151,7 +151,7 @@ rm -rf "$tmp/linked"
 
 # What a run without its last checkpoint would begin anew over.
 cp -r "$tmp/run" "$tmp/headless"
-rm "$tmp/headless/last.safetensors"
+rm "$tmp/headless"/{last.safetensors,metrics.jsonl}
 was=$(sums "$tmp/headless" | grep -v lock)
 expect 73 "headless/last.safetensors is not there, but .*/headless/best.safetensors is, of update [0-9]" \
     "a best without a last" "${train[@]}" train.eval_every=1 --out "$tmp/headless"
@@ -159,19 +159,22 @@ check "which stays as it is" test "$(sums "$tmp/headless" | grep -v lock)" = "$w
 again=$(sed -n "s/.*go on from update [0-9]*: \\(cp .*\\)\\. To start.*/\\1/p" "$tmp/out")
 check "told how to go on" bash -c "$again"
 expect 0 'resuming at update' "which does" "${train[@]}" --out "$tmp/headless"
-rm "$tmp/headless/metrics.jsonl"
+rm -f "$tmp/headless/metrics.jsonl"
 expect 0 'metrics.jsonl: lines are lost: the time that updates 1 to ' "without metrics its time is lost, as is told" \
     "${train[@]}" --out "$tmp/headless"
 cp -r "$tmp/run" "$tmp/kept"
 "${train[@]}" train.steps=30 train.eval_every=5 train.keep=3 --out "$tmp/kept" >/dev/null 2>&1
-rm "$tmp/kept/last.safetensors"
+rm "$tmp/kept"/{last.safetensors,metrics.jsonl}
 expect 73 "kept/at-0*30.safetensors is, of update 30: a run from the start" "those of before, to be validated more rarely" \
     "${train[@]}" train.steps=30 train.eval_every=30 train.keep=3 --out "$tmp/kept"
 cp -r "$tmp/kept" "$tmp/back"
-rm "$tmp/back"/{best,at-0000000025}.safetensors "$tmp/back/metrics.jsonl"
+rm "$tmp/back"/{best,at-0000000025}.safetensors
+cp "$tmp/back/config.json" "$tmp/config.json"
 mv "$tmp/back/at-0000000030.safetensors" "$tmp/back/rollback.safetensors"
 expect 73 'back/rollback.safetensors is, of update 30: .* To go on from update 30: cp .*/back/rollback' "or a state to go back to" \
     "${train[@]}" train.steps=30 train.eval_every=5 train.nan=rollback --out "$tmp/back"
+expect 78 'another config: train.lr' "which has the run's config" "${train[@]}" train.steps=30 train.eval_every=5 train.lr=1 --out "$tmp/back"
+check "that stays" diff "$tmp/config.json" "$tmp/back/config.json"
 cp -r "$tmp/kept" "$tmp/torn"
 rm "$tmp/torn/best.safetensors"
 printf torn >"$tmp/torn/last.safetensors"

@@ -146,14 +146,14 @@ cp "$tmp/data"/{train,val}.safetensors "$tmp/half/"
 expect 66 "$tmp/half/train.safetensors is there, but $tmp/half/test.safetensors is missing" "a split that is missing" \
     "$bin/cast_train" "$tmp/tiny.json" data.dir="$tmp/half" --out "$tmp/unmade"
 mv "$tmp/half/train.safetensors" "$tmp/half/test.safetensors"
-expect 66 "$tmp/half/val.safetensors: is there without train.safetensors, and its source .not said. is another than that of what would be generated" "train that is missing" \
+expect 66 "$tmp/half/val.safetensors: is there without train.safetensors, and is not of what would be generated here .its source: not known." "train that is missing" \
     "$bin/cast_train" configs/listops.json data.dir="$tmp/half" --out "$tmp/unmade"
 check "which leaves the others" cmp "$tmp/half/val.safetensors" "$tmp/data/val.safetensors"
 mkdir -p "$tmp/official/listops" "$tmp/made"
 touch "$tmp/official/listops/basic_"{train,val,test}.tsv
 "$bin/cast_data" generate listops --train 8 --val 4 --test 4 --out "$tmp/made" >"$tmp/log" 2>&1
 rm "$tmp/made/train.safetensors"
-expect 66 'made/val.safetensors: .* is another than that of what would be imported here' "or an import would replace generated ones" \
+expect 66 'made/val.safetensors: .* is not of what would be imported here .its source: generated' "or an import would replace generated ones" \
     env CAST_DATA="$tmp/official" "$bin/cast_train" configs/listops.json data.dir="$tmp/made" --out "$tmp/unmade"
 make_data "$tmp/small" pathx 8 4 4 60
 expect 65 'small/train.safetensors: is of task pathx, not of pathfinder' "data of another task with the same sizes" \
