@@ -180,8 +180,14 @@ rm "$tmp/torn/best.safetensors"
 printf torn >"$tmp/torn/last.safetensors"
 torn=("${train[@]}" train.steps=30 train.eval_every=5 train.keep=3 --out "$tmp/torn")
 expect 65 "To go on from update 30: cp $tmp/torn/at-0*30.safetensors" "where a last one is damaged, the latest is told" "${torn[@]}"
-printf torn >"$tmp/torn/at-0000000030.safetensors"
+printf XXXX | dd of="$tmp/torn/at-0000000030.safetensors" bs=1 conv=notrunc seek=$(($(wc -c <"$tmp/torn/at-0000000030.safetensors") - 99)) 2>/dev/null
 expect 65 "To go on from update 25: cp $tmp/torn/at-0*25.safetensors" "of those that are whole" "${torn[@]}"
+rarer=("${train[@]}" train.steps=30 train.keep=3 --out "$tmp/rarer")
+"${rarer[@]}" train.eval_every=5 --stop-at 5 >/dev/null 2>&1
+"${rarer[@]}" train.eval_every=30 >/dev/null 2>&1
+rm "$tmp/rarer"/{last.safetensors,metrics.jsonl}
+expect 73 "rarer/.*.safetensors is, of update 30: a run from the start" "two, of which the later is validated as rarely" \
+    "${rarer[@]}" train.eval_every=30
 mv "$tmp/kept/at-0000000030.safetensors" "$tmp/kept/best.safetensors"
 expect 73 "kept/best.safetensors is, of update 30: a run from the start" "a best that is later than the one kept" \
     "${train[@]}" train.steps=30 train.eval_every=25 --out "$tmp/kept"

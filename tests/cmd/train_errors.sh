@@ -47,6 +47,9 @@ expect 0 '; longer than 20, and cut: 100 % of train' "of all examples too" \
     "${train[@]}" model.max_length=20 data.dir="$tmp/longer" --out "$tmp/cut" --dry-run
 expect 0 "^warning: [0-9]* % of the train examples are cut at model.max_length = 20: is $tmp/data the set" "and most of them twice" \
     "${train[@]}" model.max_length=20 --out "$tmp/cut" --dry-run
+"$bin/cast_data" generate pathfinder --side 64 --train 8 --val 4 --test 4 --out "$tmp/wide-pictures" >"$tmp/log" 2>&1
+expect 0 '^warning: 100 % of the train examples are cut at model.max_length = 1024' "pictures that are cut, at the length of the benchmark's" \
+    "$bin/cast_train" configs/pathfinder.json data.dir="$tmp/wide-pictures" train.batch=4 --out "$tmp/cut" --dry-run
 expect 78 "key 'model.colour' is unknown" "an unknown key" "${train[@]}" model.colour=3
 expect 78 "'train.epochz' is unknown; did you mean 'train.epochs'" "a misspelt key" "${train[@]}" train.epochz=3
 expect 78 "'model.attention.typ' is unknown; did you mean 'model.attention.type'" "a misspelt type" "${train[@]}" model.attention.typ=full
