@@ -55,12 +55,11 @@ static const Program program = {
     "the machine's limits, and the speed of a config",
     "usage: cast_bench [CONFIG] [key=value ...]\n\n"
     "Of CONFIG, the training step on random tokens at full length: samples/s, GFLOP/s and share of "
-    "the FMA peak, a breakdown by part of the model, peak memory. Then, or alone "
-    "without CONFIG, the machine's limits; with --json only where there is no CONFIG, with "
-    "--approximation not at all. FLOPs are those of the products in the method's definition, 2 for "
-    "a multiply-add, three times the forward pass, however they are computed here; recomputation, "
-    "exponentials and everything "
-    "elementwise count as nothing.\n",
+    "the FMA peak, a breakdown by part of the model, peak memory. Then, or alone without "
+    "CONFIG, the machine's limits; with --json only where there is no CONFIG, with --approximation "
+    "not at all. FLOPs are those of the products in the method's definition, 2 for a multiply-add, "
+    "three times the forward pass, however they are computed here; recomputation, exponentials and "
+    "everything elementwise count as nothing.\n",
     options,
     "Exit status of a table: 0 where any row could be measured; what cannot be is told in its "
     "row.\n",

@@ -45,12 +45,11 @@ static const Program program = {
     "their memory and data; one that cannot be run is told, and the others are made.\n\n"
     "Stopped at any moment, by whatever, the same command goes on where it was; runs that are done "
     "are not repeated. SIGUSR2 makes the run at hand save and go on. One that fails is told, tried "
-    "again by the next call, and holds up no "
-    "other. DIR/sweep.json says what was swept; more values, keys or seeds may follow in the same "
-    "DIR, of the same base config. Under mpirun each of n processes makes every n-th run. "
-    "Their status is 0 even where runs failed or a signal came, which they tell: any "
-    "other would make mpirun end them all. Open MPI binds each process to a core or so: give it "
-    "--bind-to none, and the sweep --threads N.\n",
+    "again by the next call, and holds up no other. DIR/sweep.json says what was swept; more "
+    "values, keys or seeds may follow in the same DIR, of the same base config. Under mpirun each "
+    "of n processes makes every n-th run. Their status is 0 even where runs failed or a signal "
+    "came, which they tell: any other would make mpirun end them all. Open MPI binds each process "
+    "to a core or so: give it --bind-to none, and the sweep --threads N.\n",
     options,
     "Exit status: 0 all runs are done, or that of --only, or none was to be made (--dry-run, "
     "--slurm); 1 some failed or cannot be run; 75 stopped by a signal, and saved; others as "

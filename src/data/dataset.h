@@ -6,8 +6,8 @@
  *   pairs    I32 [examples,2]      for pairs only: indices of documents
  *
  * and metadata: vocab and classes; format, count and hash, checked where they are there; task, by
- * which verify checks, and other tasks refuse them; source, by which reports tell
- * what was generated; split for people. Without pairs document i is example i. All but the hash
+ * which verify checks, and other tasks refuse them; source, by which reports tell what was
+ * generated; split for people. Without pairs document i is example i. All but the hash
  * (data/verify.h) is checked once, when it is opened; errors are EX_NOINPUT, or EX_DATAERR with the
  * file, the example and what was expected. */
 #ifndef DATA_DATASET_H

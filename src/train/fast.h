@@ -7,9 +7,9 @@
 #include "train/config.h"
 
 /* The config with what makes it short, which the overrides may change again; and a set for it,
- * which is generated where the task can be, else of random tokens. Task custom
- * trains on its own data, and any task on those that an override of data.dir names, which must be
- * there (EX_NOINPUT). Errors of config_load and task_generate. */
+ * which is generated where the task can be, else of random tokens. Task custom trains on its own
+ * data, and any task on those that an override of data.dir names, which must be there (EX_NOINPUT).
+ * Errors of config_load and task_generate. */
 bool fast_load(Config *c, const char *path, char *const *overrides, int count, Err *err);
 
 /* Whether the directory is of a smoke run. */
