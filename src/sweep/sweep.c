@@ -278,6 +278,8 @@ static bool take_dir(Sweep *s, Err *err) {
 static bool work(Sweep *s, int *failed, Err *err) {
     const SweepRequest *r = s->r;
     if (r->rank == 0) tell_plan(s);
+    if (r->dry_run && r->slurm)
+        log_headed(LOG_BOLD, "slurm", "    a dry run does not write %s", r->slurm);
     if (r->dry_run) return true;
     if (!plan_record(&s->plan, err)) return false;
     if (is_shared(s)) lock_release(&s->lock);

@@ -181,6 +181,8 @@ check "in a directory of its own" test -e "$tmp/more/clusters=4,seed=1/last.safe
 # ---- Slurm ----
 
 odd="$tmp/it's here"
+expect 0 "slurm    a dry run does not write $tmp/dry.sh" "a dry run with a job script" "${sweep[@]}" --out "$tmp/x" --slurm "$tmp/dry.sh" --dry-run
+check "writes none" test ! -e "$tmp/dry.sh"
 expect 73 'nowhere' "a job script to nowhere" "${sweep[@]}" --out "$tmp/x" --slurm "$tmp/nowhere/job.sh"
 check "leaves nothing" test ! -e "$tmp/x"
 printf '#!/bin/bash\necho mine\n' >"$tmp/mine.sh"
