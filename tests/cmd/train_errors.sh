@@ -33,6 +33,8 @@ echo '{ "base": "bases/near.json", "task": "listops", "train": { "steps": -2 } }
 expect 78 "based.json: key 'train.lr' .*got .fast. .it is in the base, $tmp/bases/far.json.$" "a wrong key of a base" \
     "$bin/cast_train" "$tmp/based.json" train.steps=2
 expect 78 "based.json: key 'train.steps' must be [^(]*$" "and one of its own" "$bin/cast_train" "$tmp/based.json" train.lr=1e-3
+echo '{ "base": "bases/near.json" }' >"$tmp/based.json"
+expect 78 "based.json: key 'task' is missing; [^(]*$" "one that no file has, of which no base is blamed" "$bin/cast_train" "$tmp/based.json"
 echo '{ "base": "tiny.json", "train.lr": 1e-3 }' >"$tmp/dotted.json"
 expect 78 "dotted.json: key 'train.lr' is unknown; .* task.$" "one of its own with a dot, whose section is the base's" "$bin/cast_train" "$tmp/dotted.json"
 expect 64 "'train.lr=1': CONFIG comes first" "a config behind its keys" "$bin/cast_train" train.lr=1 "$tmp/tiny.json"
