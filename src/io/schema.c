@@ -206,7 +206,8 @@ const ConfigKey *schema_usual(const ConfigKey *keys, const char *name) {
 
 static bool unknown_key(const char *where, const char *prefix, const cJSON *v,
                         const ConfigKey *keys, const Words *known, Err *err) {
-    char key[NAME_SIZE], got[NAME_SIZE], other[NAME_SIZE], all[TEXT_SIZE] = "";
+    char key[NAME_SIZE], got[NAME_SIZE], other[NAME_SIZE], meant[2 * NAME_SIZE] = "";
+    char all[TEXT_SIZE] = "";
     const ConfigKey *usual = schema_usual(keys, v->string);
     const char *nearest = usual ? usual->name : nearest_word(v->string, known->word);
     dotted(key, prefix, v->string);
@@ -214,12 +215,10 @@ static bool unknown_key(const char *where, const char *prefix, const cJSON *v,
     words_join(known->word, all);
     if (nearest) {
         dotted(other, prefix, nearest);
-        err_set(err, EX_CONFIG,
-                "%s: key '%s' is unknown; did you mean '%s'? (got %s; the keys here are %s)", where,
-                key, other, got, all);
-    } else
-        err_set(err, EX_CONFIG, "%s: key '%s' is unknown; %s%s (got %s)", where, key,
-                all[0] ? "the keys here are " : "there are none here", all, got);
+        snprintf(meant, sizeof meant, "; did you mean '%s'?", other);
+    }
+    err_set(err, EX_CONFIG, "%s: key '%s' is unknown%s (got %s; %s%s)", where, key, meant, got,
+            all[0] ? "the keys here are " : "there are none here", all);
     return err_blame(err, key);
 }
 

@@ -84,7 +84,7 @@ static const ConfigKey train_keys[] = {
     {"beta2", KEY_REAL, AT(adamw.beta2), "0.999", 0, 0.99999, NULL, "AdamW's second decay rate"},
     {"eps", KEY_REAL, AT(adamw.eps), "1e-8", 1e-30, 1, NULL, "AdamW's epsilon"},
     {"clip", KEY_REAL, AT(clip), "0", 0, 1e9, NULL, "largest norm of the gradients; 0: no clipping",
-     .also = "grad_clip"},
+     .also = "clip_norm grad_clip grad_clip_norm gradient_clipping max_grad_norm"},
     {"label_smoothing", KEY_REAL, AT(label_smoothing), "0", 0, 0.999999, NULL,
      "share of a training label's mass that lies evenly on all classes; 0: none"},
     {"ema", KEY_REAL, AT(ema), "0", 0, 0.9999999, NULL,

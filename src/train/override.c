@@ -102,8 +102,8 @@ static void add_names(Names *names, const char *prefix, const ConfigKey *keys) {
     for (; keys && keys->name && names->n < MOST_NAMES; keys++) add_name(names, prefix, keys->name);
 }
 
-/* The key that a bare name stands for; NULL: none is near. */
-static const char *full_name(Names *names, const char *bare, const cJSON *config,
+/* The key that a name without a section stands for; NULL: none is `near`, or of that name. */
+static const char *full_name(Names *names, const char *bare, bool near, const cJSON *config,
                              const Section *sections) {
     const AttnMech *mech = attn_find(mechanism_of(config));
     const bool own = mech && mech->keys && schema_find(mech->keys, bare);
@@ -115,21 +115,26 @@ static const char *full_name(Names *names, const char *bare, const cJSON *config
     for (const Section *s = sections; s->name; s++) add_names(names, s->name, s->keys);
     add_names(names, "model.attention", mech ? mech->keys : NULL);
     names->last[names->n] = NULL;
-    const char *near = nearest_word(bare, names->last);
-    for (int i = 0; near && i < names->n; i++)
-        if (names->last[i] == near) return names->full[i];
+    const char *meant = near ? nearest_word(bare, names->last) : bare;
+    for (int i = 0; meant && i < names->n; i++)
+        if (strcmp(names->last[i], meant) == 0) return names->full[i];
     return NULL;
 }
 
-/* "lr=1" where the key is train.lr. */
-static void blame_bare(Err *err, const char *key, const char *override, const cJSON *config,
-                       const Section *sections) {
+/* "lr" where the key is train.lr, or model.clusters where it is model.attention.clusters. Of a name
+ * in a section what is merely near elsewhere is not meant. */
+static void suggest_elsewhere(Err *err, const cJSON *config, const Section *sections) {
+    static const char unknown[] = " is unknown";
+    char *end = strstr(err->text, unknown), rest[sizeof err->text];
+    const char *dot = strrchr(err->key, '.');
     Names names;
-    const char *full = full_name(&names, key, config, sections);
-    if (full)
-        err_set(err, err->code,
-                "on the command line: key '%s' is unknown; did you mean '%s'? (got %s)", key, full,
-                override + strcspn(override, "=") + 1);
+    if (!err->key[0] || !end || strstr(end, "did you mean")) return;
+    const char *full = full_name(&names, dot ? dot + 1 : err->key, !dot, config, sections);
+    if (!full || !strcmp(full, err->key)) return; /* "train.lr" with a dot, in a file */
+    end += sizeof unknown - 1;
+    snprintf(rest, sizeof rest, "%s", end);
+    snprintf(end, (size_t)(err->text + sizeof err->text - end), "; did you mean '%s'?%s", full,
+             rest);
 }
 
 void override_blame(Err *err, const char *where, const cJSON *config, const Section *sections,
@@ -137,12 +142,11 @@ void override_blame(Err *err, const char *where, const cJSON *config, const Sect
     char key[sizeof err->key], text[sizeof err->text];
     const size_t n = strlen(where);
     int i = 0;
+    suggest_elsewhere(err, config, sections);
     snprintf(key, sizeof key, "%s", err->key);
     while (i < count && !(key[0] && sets(overrides[i], key))) i++;
     if (i == count || strncmp(err->text, where, n) != 0) return;
-    const bool bare = !strchr(key, '.') && strstr(err->text, "is unknown");
     snprintf(text, sizeof text, "%s", err->text + n);
     err_set(err, err->code, "on the command line%s", text);
-    if (bare) blame_bare(err, key, overrides[i], config, sections);
     err_blame(err, key);
 }

@@ -24,8 +24,8 @@ bool override_apply(cJSON *root, const Section *sections, char *const *overrides
  * To be deleted. */
 cJSON *override_value(const Section *sections, const char *assignment);
 
-/* Of an error in a key that was set there, which is not in the file `where`: says so, and of a bare
- * name ("lr") which key it stands for. */
+/* Of an error in a key: says which key an unknown one stands for that is not where it should be
+ * ("lr", "model.clusters"), and of one that was set there, which is not in the file `where`, so. */
 void override_blame(Err *err, const char *where, const cJSON *config, const Section *sections,
                     char *const *overrides, int count);
 

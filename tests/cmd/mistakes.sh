@@ -41,7 +41,12 @@ key model.attention.tpye=full model.attention.type
 key model.attention.n_clusters=4 model.attention.clusters
 mistake 78 model.attention.iterations cast_train configs/tiny.json --dry-run model.attention.type=clustered iterations=5
 key learning_rate=3 train.lr
-check "with the value that was given" grep -q "'train.lr'? (got 3)" "$tmp/out"
+check "with the value that was given" grep -q "'train.lr'? (got 3; the keys here are " "$tmp/out"
+key model.clusters=4 model.attention.clusters
+key model.attention.depth=2 model.depth
+key model.learning_rate=3 train.lr
+key train.dropout=0.1 model.dropout
+key train.clip_norm=1 train.clip
 expect 64 'base is a key of a file; tiny.json can stand in the place of CONFIG' "a base on the command line" \
     "$bin/cast_train" configs/tiny.json --dry-run base=tiny.json
 expect 78 "model.attention.type' must be one of cast, full, .*, got 5" "a mechanism that is a number" \
@@ -94,6 +99,9 @@ expect 66 'No such file or directory$' "nothing near is suggested" "$bin/cast_tr
 sed 's/"depth": 1/"depht": 1/' configs/tiny.json >configs/wrong.json
 expect 78 "^cast_train: configs/wrong.json: key 'model.depht' is unknown; did you mean 'model.depth'" \
     "what is in the file is said to be there" "$bin/cast_train" configs/wrong.json --dry-run train.steps=3
+echo '{ "base": "tiny.json", "model": { "clusters": 2 } }' >configs/elsewhere.json
+mistake 78 model.attention.clusters cast_train configs/elsewhere.json --dry-run
+check "a key of another section in a file" grep -q '^cast_train: configs/elsewhere.json: key' "$tmp/out"
 
 # ---- values ----
 

@@ -44,7 +44,7 @@ decays lm.weight 'trained, decayed' train.objective=masked
 decays mask.weight trained train.objective=masked
 expect 0 'model +full attention' "another mechanism, without the keys of the config's" \
     "${train[@]}" --out "$tmp/dry" --dry-run model.attention.type=full
-expect 78 "key 'model.attention.clusters' is unknown; the keys here are type" "but not with keys that it has not" \
+expect 78 "key 'model.attention.clusters' is unknown \(got 2; the keys here are type" "but not with keys that it has not" \
     "${train[@]}" --out "$tmp/dry" --dry-run model.attention.clusters=2 model.attention.type=full
 check "on standard output" bash -c "'$bin/cast_train' '$tmp/tiny.json' --dry-run 2>/dev/null | grep -q '^ *in all'"
 "${train[@]}" --out "$tmp/dry" --dry-run --json >"$tmp/outline.json" 2>"$tmp/said"
