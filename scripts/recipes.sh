@@ -212,6 +212,7 @@ pathfinder slow 11000 train.lr=5e-4
 image batch 2700 model.norm=batch train.lr=2e-3
 image layer 2700
 image dropout 9000 model.dropout=0.3 model.dropout_embed=0 train.weight_decay=0.05
+image decay 9000 model.dropout=0.3 model.dropout_embed=0 train.weight_decay=0.5
 listops small 4000 train.batch=16
 listops small-batch 4000 train.batch=16 model.norm=batch model.pre_norm=true
 listops small-slow 4000 train.batch=16 train.lr=5e-4
