@@ -66,8 +66,9 @@ static double by_runs(double share, int runs) {
 /* The variance that the choice of test examples gives the difference of two groups: what both have
  * right or wrong says nothing of it. Where they differ in few examples it is known badly: one more
  * is counted for either side (Bonett and Price 2012, doi:10.3102/1076998611411915), with which
- * verdicts are near to those of McNemar's exact test. NAN: they do not tell. */
-static double paired(const Group *a, const Group *b, int a_runs, int b_runs) {
+ * verdicts are near to those of McNemar's exact test. NAN: they do not tell. *least: what the
+ * variance of the difference has at least, however alike seeds happen to be. */
+static double paired(const Group *a, const Group *b, int a_runs, int b_runs, double *least) {
     const int n = answers_of(a);
     double sum = 0, squares = 2, seeds = 0;
     if (n < 1 || n != answers_of(b)) return NAN;
@@ -79,17 +80,20 @@ static double paired(const Group *a, const Group *b, int a_runs, int b_runs) {
     mem_free(x);
     mem_free(y);
     const double of_mean = (squares - sum * sum / (n + 2)) / (n + 2) / (n + 2);
+    *least = 100 * 100 * of_mean;
     return 100 * 100 * fmax(0, of_mean - seeds / n / n);
 }
 
 typedef struct Difference {
     Side side[2];
     double of_test;     /* its variance by the choice of test examples */
+    double least;       /* its whole variance is no smaller */
     bool paired, apart; /* of the same ones; of others, and nothing is said */
 } Difference;
 
 static double error_of(const Difference *d) {
-    return sqrt(d->of_test + d->side[0].of_seeds + d->side[1].of_seeds);
+    const double sum = d->of_test + d->side[0].of_seeds + d->side[1].of_seeds;
+    return sqrt(sum < d->least ? d->least : sum);
 }
 
 /* ---- in words ---- */
@@ -218,7 +222,8 @@ static bool tests_differ(const Group *a, const Group *b) {
 
 static Difference difference_of(const Group *a, const Group *b) {
     Difference d = {{side_of(a), side_of(b)}, .apart = tests_differ(a, b)};
-    const double both = a->masked || d.apart ? NAN : paired(a, b, d.side[0].seeds, d.side[1].seeds);
+    const double both =
+        a->masked || d.apart ? NAN : paired(a, b, d.side[0].seeds, d.side[1].seeds, &d.least);
     d.paired = !isnan(both);
     d.of_test = d.paired ? both : d.side[0].of_test + d.side[1].of_test;
     return d;

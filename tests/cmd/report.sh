@@ -510,6 +510,14 @@ done
 same=("$report" "$tmp/same/a" "$tmp/same/b" --compare)
 expect 0 '^listops,.*,37.5,18.97366[0-9]*,' "the same examples" "${same[@]}" --format csv
 expect 0 '^B - A is taken example by example' "which is told" "${same[@]}"
+# Seeds that happen to be alike, 0.5 twice and 0.75 twice, are no certainty: with 1 and -1 the ten have squares of 2.6
+# about their mean, and a hundredth of that is the least.
+for run in "a 1 0.5 f0" "a 2 0.5 0f" "b 1 0.75 fc" "b 2 0.75 3f"; do
+    read -r side seed accuracy right <<<"$run"
+    make_run "$tmp/alike/$side/$seed" 4 "$seed" 20 "$accuracy"
+    sed -i 's/"which": "best"/"count": 8, "correct": "'"$right"'", &/' "$tmp/alike/$side/$seed/metrics.jsonl"
+done
+expect 0 '^listops,.*,25,16.1245[0-9]*,.*,not told apart' "seeds that are alike" "$report" "$tmp/alike/a" "$tmp/alike/b" --compare --format csv
 # As McNemar's exact test has it, of 200 examples: p is .125 of four, and .031 of six.
 for few in "f 4 0.02 not told apart" "fc 6 0.03 higher"; do
     read -r digits right accuracy verdict <<<"$few"
