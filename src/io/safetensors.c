@@ -110,7 +110,7 @@ static bool read_tensor(StFile *f, StTensor *t, const cJSON *entry, const unsign
     if (!read_range(range, cJSON_GetObjectItemCaseSensitive(entry, "data_offsets")))
         return wrong(f, name, "its data_offsets must be two integers >= 0", err);
     if (range[0] > range[1] || range[1] > size)
-        return wrong(f, name, "its data_offsets lie outside the file: is it cut short?", err);
+        return wrong(f, name, "its data_offsets lie outside the file, which may be cut short", err);
     if (!shape_bytes(t->dtype, t->ndim, t->shape, &bytes))
         return wrong(f, name, "its shape overflows", err);
     if (bytes != range[1] - range[0])

@@ -101,7 +101,7 @@ static void bad_tensors(void **state) {
     static const char shape[] = "f: tensor 't': its shape must be at most 8 integers >= 0";
     static const char offsets[] = "f: tensor 't': its data_offsets must be two integers >= 0";
     static const char outside[] =
-        "f: tensor 't': its data_offsets lie outside the file: is it cut short?";
+        "f: tensor 't': its data_offsets lie outside the file, which may be cut short";
     static const char misfit[] = "f: tensor 't': its data_offsets do not fit its dtype and shape";
     static const Row rows[] = {
         {"{\"t\":{\"dtype\":\"F8_E4M3\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
