@@ -324,14 +324,18 @@ static void replace_varied(cJSON *config, const Grid *g, const cJSON *record, co
 /* Whether what was swept here before had the same base. A record's base lacks what was varied, but
  * the mechanism, if that was, says which keys are its own: it is completed with ours in place. */
 static bool same_base(const Plan *p, const cJSON *base, Err *err) {
+    char list[768] = "";
     const cJSON *was = json_at(p->record, "base");
     if (!was) return true;
     cJSON *theirs = cJSON_Duplicate(was, true);
     replace_varied(theirs, &p->grid, p->record, base);
     config_complete(theirs);
-    const bool ok = config_same(theirs, base, p->dir, err);
+    config_differences(theirs, base, "", list, sizeof list);
     cJSON_Delete(theirs);
-    return ok;
+    return !list[0] || err_set(err, EX_CONFIG,
+                               "%s holds a sweep of another config: %s. Use another --out, or, to "
+                               "have both in one, list both values: KEY=WAS,NOW",
+                               p->dir, list);
 }
 
 static void add_values(cJSON *list, const GridKey *k) {

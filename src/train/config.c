@@ -175,7 +175,9 @@ static bool no_sizes(const Task *t, Err *err) {
     char here[FILE_PATH_MAX];
     err_set(err, err->code, "task %s reads its sizes from the data: %s", t->name, err->text);
     if (err->code != EX_NOINPUT) return false;
-    return err_set(err, err->code, "%s. It is looked for from %s; say where it is by data.dir=DIR",
+    return err_set(err, err->code,
+                   "%s. It is looked for from %s; say where it is by data.dir=DIR, or make it "
+                   "(data/README.md, data of your own)",
                    err->text, file_here(here));
 }
 
@@ -262,6 +264,19 @@ static bool check_minutes(const Config *c, Err *err) {
                    c->path, c->train.minutes, names);
 }
 
+/* In key=~/data the shell leaves it as it is. */
+static bool check_home(const Config *c, Err *err) {
+    const char *const path[] = {c->data_dir, c->train.init};
+    static const char *const key[] = {"data.dir", "train.init"};
+    for (int i = 0; i < 2; i++)
+        if (!strncmp(path[i], "~/", 2)) {
+            err_set(err, EX_CONFIG, "%s: key '%s': %s: ~ is not known here; say $HOME%s", c->path,
+                    key[i], path[i], path[i] + 1);
+            return err_blame(err, key[i]);
+        }
+    return true;
+}
+
 static const Section sections[] = {
     {"train", train_keys}, {"model", model_keys}, {"data", all_data_keys}, {0}};
 
@@ -273,7 +288,7 @@ bool config_open(Config *c, const cJSON *root, const char *where, char *const *o
     snprintf(c->path, sizeof c->path, "%s", where);
     cJSON *own = cJSON_Duplicate(root, true);
     bool ok = override_apply(own, sections, overrides, count, err);
-    if (ok && !(read_all(c, own, err) && check_minutes(c, err))) {
+    if (ok && !(read_all(c, own, err) && check_minutes(c, err) && check_home(c, err))) {
         override_blame(err, c->path, own, sections, overrides, count);
         ok = false;
     }
@@ -372,12 +387,18 @@ void config_warn_data(const cJSON *a, const cJSON *b, const char *where) {
 }
 
 bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err) {
-    char list[768] = "";
+    char list[768] = "", others[768] = "", names[128];
     config_differences(a, b, "", list, sizeof list);
     if (!list[0]) return true;
+    differences(a, b, "", KEY_FREE | KEY_LENGTH, others, sizeof others);
+    list_endless(names, sizeof names, " or ");
     return err_set(err, EX_CONFIG,
-                   "%s holds a run of another config: %s. Use another --out, or delete it", where,
-                   list);
+                   "%s holds a run of another config: %s. Use another --out, or delete it%s%s%s",
+                   where, list,
+                   others[0] ? ""
+                             : " (a run's length may change where train.schedule "
+                               "has no end: ",
+                   others[0] ? "" : names, others[0] ? "" : ")");
 }
 
 /* Where several tasks share an augmentation, it is told once. */
