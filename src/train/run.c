@@ -258,14 +258,38 @@ static void read_env(Run *r) {
         log_warn("%s; the run is shown without it", err.text);
 }
 
+/* As of a sweep. */
+static void name_runs_in(const char *dir, char *buf, size_t size) {
+    enum { MOST = 3 };
+    FileList names;
+    Err ignored;
+    int n = 0;
+    *buf = '\0';
+    if (!file_list(&names, dir, "", "", &ignored)) return;
+    for (int i = 0; i < names.n && n <= MOST; i++) {
+        if (!file_is_dir(names.name[i]) || !run_is_there(names.name[i])) continue;
+        format_add(buf, size, "%s%s",
+                   n ? ", " : "; one of those in it is meant: ", n < MOST ? names.name[i] : "...");
+        n++;
+    }
+    file_list_free(&names);
+}
+
+bool run_check_there(const char *dir, Err *err) {
+    char runs[512];
+    if (run_is_there(dir)) return true;
+    name_runs_in(dir, runs, sizeof runs);
+    return err_set(err, EX_NOINPUT, "%s: is not a run's directory: it has no config.json%s", dir,
+                   runs);
+}
+
 bool run_read(Run *r, const char *dir, bool curves, Err *err) {
     *r = (Run){0};
     if (snprintf(r->dir, sizeof r->dir, "%s", dir) >= (int)sizeof r->dir)
         return err_set(err, EX_NOINPUT, "%.80s...: this name is too long", dir);
     for (size_t n = strlen(r->dir); n > 1 && r->dir[n - 1] == '/';) r->dir[--n] = '\0';
     if (!file_check_dir(dir, err)) return false;
-    if (!run_is_there(dir))
-        return err_set(err, EX_NOINPUT, "%s: is not a run's directory: it has no config.json", dir);
+    if (!run_check_there(dir, err)) return false;
     if (!read_object(&r->config, r->dir, "config.json", err) || !read_metrics(r, curves, err)) {
         run_free(r);
         return false;

@@ -56,6 +56,8 @@ typedef struct Run {
 bool run_read(Run *r, const char *dir, bool curves, Err *err);
 /* Whether the directory is a run's: it has a config.json. */
 bool run_is_there(const char *dir);
+/* The same; EX_NOINPUT, with those in it, if it holds runs. */
+bool run_check_there(const char *dir, Err *err);
 void run_free(Run *r);
 
 /* A number of the config, "model.attention.clusters", or `other`. */
