@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention/attention.h"
+#include "core/log.h"
 #include "core/nearest.h"
 #include "io/json.h"
 
@@ -112,7 +113,9 @@ static const char *full_name(Names *names, const char *bare, bool near, const cJ
         const ConfigKey *usual = schema_usual(s->keys, bare);
         if (usual) return add_name(names, s->name, usual->name);
     }
+    if (!strcmp(bare, "attention")) bare = "type";
     for (const Section *s = sections; s->name; s++) add_names(names, s->name, s->keys);
+    add_name(names, "model.attention", "type");
     add_names(names, "model.attention", mech ? mech->keys : NULL);
     names->last[names->n] = NULL;
     const char *meant = near ? nearest_word(bare, names->last) : bare;
@@ -121,20 +124,36 @@ static const char *full_name(Names *names, const char *bare, bool near, const cJ
     return NULL;
 }
 
-/* "lr" where the key is train.lr, or model.clusters where it is model.attention.clusters. Of a name
- * in a section what is merely near elsewhere is not meant. */
+/* Which mechanisms have the key, in words; "": none. */
+static void list_owners(const char *key, const cJSON *config, char *buf, size_t size) {
+    static const char section[] = "model.attention.";
+    const size_t n = sizeof section - 1;
+    int owners = 0;
+    *buf = '\0';
+    for (int i = 0; attn_table[i] && !strncmp(key, section, n); i++) {
+        if (!attn_table[i]->keys || !schema_find(attn_table[i]->keys, key + n)) continue;
+        if (!owners++) format_add(buf, size, " to %s, but not to ", mechanism_of(config));
+        format_add(buf, size, "%s%s", owners > 1 ? ", " : "", attn_table[i]->name);
+    }
+}
+
+/* Where an unknown key is one elsewhere: "lr" where it is train.lr, model.clusters where it is
+ * model.attention.clusters, or another mechanism's. Of a name in a section what is merely near
+ * elsewhere is not meant. */
 static void suggest_elsewhere(Err *err, const cJSON *config, const Section *sections) {
     static const char unknown[] = " is unknown";
-    char *end = strstr(err->text, unknown), rest[sizeof err->text];
+    char *end = strstr(err->text, unknown), rest[sizeof err->text], meant[256];
     const char *dot = strrchr(err->key, '.');
     Names names;
     if (!err->key[0] || !end || strstr(end, "did you mean")) return;
-    const char *full = full_name(&names, dot ? dot + 1 : err->key, !dot, config, sections);
-    if (!full || !strcmp(full, err->key)) return; /* "train.lr" with a dot, in a file */
+    list_owners(err->key, config, meant, sizeof meant);
+    const char *full =
+        meant[0] ? NULL : full_name(&names, dot ? dot + 1 : err->key, !dot, config, sections);
+    if (full && strcmp(full, err->key) != 0) /* as "train.lr" with a dot is, in a file */
+        snprintf(meant, sizeof meant, "; did you mean '%s'?", full);
     end += sizeof unknown - 1;
     snprintf(rest, sizeof rest, "%s", end);
-    snprintf(end, (size_t)(err->text + sizeof err->text - end), "; did you mean '%s'?%s", full,
-             rest);
+    snprintf(end, (size_t)(err->text + sizeof err->text - end), "%s%s", meant, rest);
 }
 
 void override_blame(Err *err, const char *where, const cJSON *config, const Section *sections,

@@ -40,6 +40,9 @@ key model.attention.cluster=4 model.attention.clusters
 key model.attention.tpye=full model.attention.type
 key model.attention.n_clusters=4 model.attention.clusters
 mistake 78 model.attention.iterations cast_train configs/tiny.json --dry-run model.attention.type=clustered iterations=5
+key attention=full model.attention.type
+key type=full model.attention.type
+key model.type=full model.attention.type
 key learning_rate=3 train.lr
 check "with the value that was given" grep -q "'train.lr'? (got 3; the keys here are " "$tmp/out"
 key model.clusters=4 model.attention.clusters

@@ -65,7 +65,10 @@ expect 78 "model.conv_residual keeps what a convolution adds, and there is none"
     "${train[@]}" model.conv_residual=true
 expect 78 "'model.attention.clusters' .* from 1 to" "0 clusters" "${train[@]}" model.attention.clusters=0
 expect 78 'train.batch = 41 .* has 40' "a batch larger than the data" "${train[@]}" train.batch=41 --out "$tmp/b"
-expect 78 'another config: train.lr \(0.005, now 0.1\)' "a run of another config" "${train[@]}" train.lr=0.1
+expect 78 'another config: train.lr \(0.005, now 0.1\)[^(]*$' "a run of another config" "${train[@]}" train.lr=0.1
+expect 78 'another config: train.steps .*\(a run.s length may change where train.schedule has no end: constant or rsqrt\)$' \
+    "a longer run, under a schedule with an end" bash -c '"$@" train.steps=1 >&2 && "$@" train.steps=2' bash \
+    "${train[@]}" train.schedule=linear train.warmup=0 --out "$tmp/linear"
 check "left as it was" test "$(hash_of "$tmp/run")" = "$whole"
 
 # ---- keys of mechanisms ----
@@ -110,11 +113,11 @@ refused linformer rank 'an integer from 1 to 65536' 0 65537
 refused nystrom landmarks 'an integer from 1 to 4096' 0 4097
 refused nystrom pinv_iterations 'an integer from 1 to 10' 0 11
 refused nystrom conv_kernel '0 or an odd integer from 0 to 1023' -1 2 4 1022 1024 1025
-unknown lsh clusters ' \(got 4; the keys here are type, rounds, buckets, chunk\)$'
-unknown smyrf chunk ' \(got 4; the keys here are type, rounds, cluster_size\)$'
-unknown linear rank ' \(got 4; the keys here are type\)$'
-unknown performer rank ' \(got 4; the keys here are type, features\)$'
-unknown clustered top_k ' \(got 4; the keys here are type, clusters, bits, iterations, hash_bias\)$'
+unknown lsh clusters ' to lsh, but not to cast, clustered, i-clustered \(got 4; the keys here are type, rounds, buckets, chunk\)$'
+unknown smyrf chunk ' to smyrf, but not to lsh \(got 4; the keys here are type, rounds, cluster_size\)$'
+unknown linear rank ' to linear, but not to linformer \(got 4; the keys here are type\)$'
+unknown performer rank ' to performer, but not to linformer \(got 4; the keys here are type, features\)$'
+unknown clustered top_k ' to clustered, but not to i-clustered \(got 4; the keys here are type, clusters, bits, iterations, hash_bias\)$'
 unknown lsh bucket "; did you mean 'model.attention.buckets'\?"
 unknown nystrom landmark "; did you mean 'model.attention.landmarks'\?"
 names=$("$bin/cast_train" --help | sed -n 's/^attention  *//p' | sed 's/ /, /g')
@@ -166,6 +169,12 @@ expect 65 'small/train.safetensors: is of task pathx, not of pathfinder' "data o
 expect 64 'a directory without a name' "an --out of no name" "$bin/cast_train" "$tmp/tiny.json" --out '' --dry-run
 expect 66 'cast_data import image' "missing data" \
     "$bin/cast_train" "$tmp/tiny.json" task=image data.dir="$tmp/nowhere" --out "$tmp/none"
+mkdir -p "$tmp/official/image"
+touch "$tmp/official/image"/{data_batch_{1..5},test_batch}.bin
+expect 66 "run 'cast_data import image $tmp/official/image --out $tmp/nowhere'" "missing data that could be imported" \
+    env CAST_DATA="$tmp/official" "$bin/cast_eval" results/weights/image.safetensors data.dir="$tmp/nowhere"
+expect 78 "'data.dir': ~/x: ~ is not known here; say .HOME/x$" "a home that the shell left as it is" "${train[@]}" 'data.dir=~/x' --out "$tmp/none"
+expect 78 "'train.init': ~/x" "of weights, too" "${train[@]}" 'train.init=~/x' --out "$tmp/none"
 expect 66 'cast_data import image' "missing data, of a dry run" \
     "$bin/cast_train" "$tmp/tiny.json" task=image data.dir="$tmp/nowhere" --out "$tmp/none2" --dry-run
 expect 65 'not those of task retrieval' "data of another task" \
