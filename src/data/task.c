@@ -53,19 +53,32 @@ static void way_of_short(const Task *t, const char *dir, int most, char *buf, si
         format_add(buf, size, "--out %s' for such, which are cut", dir);
 }
 
+/* $CAST_DATA/<task> into buf, if official files are there. */
+static bool find_official(const Task *t, char buf[FILE_PATH_MAX]) {
+    char place[FILE_PATH_MAX];
+    const char *root = getenv("CAST_DATA");
+    return root && *root && t->import && task_join(buf, root, t->name) && t->locate(place, buf);
+}
+
 void task_way(const Task *t, const char *dir, int most, char *buf, size_t size) {
+    char official[FILE_PATH_MAX];
     if (most && most < t->shortest)
         way_of_short(t, dir, most, buf, size);
     else if (t->generate)
         snprintf(buf, size, "run 'cast_data generate %s --out %s'", t->name, dir);
+    else if (find_official(t, official))
+        *buf = '\0',
+        format_add(buf, size, "run 'cast_data import %s %s --out %s'", t->name, official, dir);
     else if (t->import)
         snprintf(buf, size, "fetch %s and run 'cast_data import %s %s --out %s'", t->url, t->name,
                  t->archive, dir);
     else
-        snprintf(buf, size,
-                 "there is no importer: place data in the prepared form (safetensors with tokens, "
-                 "offsets, labels and pairs) in data.dir, as train.safetensors, val.safetensors "
-                 "and test.safetensors");
+        snprintf(
+            buf, size,
+            "there is no importer: scripts/make_custom_dataset.py writes texts and pictures of "
+            "one's own in the prepared form, which goes into data.dir as train.safetensors, "
+            "val.safetensors and test.safetensors: tokens, offsets, labels, and of pairs pairs "
+            "(data/README.md)");
 }
 
 const char *task_setting(const TaskRequest *r, const char *name) {
@@ -174,13 +187,6 @@ static bool check_rest(const Task *t, const char *dir, const char *from, Err *er
         st_close(&f);
     }
     return same;
-}
-
-/* $CAST_DATA/<task> into buf, if official files are there. */
-static bool find_official(const Task *t, char buf[FILE_PATH_MAX]) {
-    char place[FILE_PATH_MAX];
-    const char *root = getenv("CAST_DATA");
-    return root && *root && t->import && task_join(buf, root, t->name) && t->locate(place, buf);
 }
 
 static bool make(const Task *task, const TaskRequest *r, Err *err) {

@@ -72,6 +72,12 @@ static bool does_not_fit(const Config *now, const Source *from, const char *what
         return err_set(err, EX_CONFIG, "%s: %s. It was trained on task \"%s\", not \"%s\"",
                        from->path, what, task, now->task->name);
     fit_changes(now, from, list, sizeof list);
+    if (!list[0] && now->task->vocab == 0)
+        return err_set(err, EX_DATAERR,
+                       "%s: %s: the file belongs to another model, or to other data than those in "
+                       "%s, of %d ids and %d classes",
+                       from->path, what, now->data_dir, now->model.task.vocab,
+                       now->model.task.classes);
     if (!list[0])
         return err_set(err, EX_DATAERR, "%s: %s: the file belongs to another model", from->path,
                        what);
