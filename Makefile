@@ -31,7 +31,9 @@ CANARY    := tests/core/race_canary.c
 TEST_SRC  := $(PLAIN_SRC) $(if $(filter double,$(MODE)),$(EXACT_SRC)) $(if $(filter tsan,$(MODE)),$(CANARY))
 TESTS     := $(TEST_SRC:tests/%.c=$(OUT)/tests/%)
 FUZZERS   := $(FUZZ_SRC:tests/%.c=$(OUT)/tests/%)
-GRADS     := $(patsubst tests/%.c,build/double/tests/%,$(wildcard tests/*/grad_*.c))
+# Those of operations, too, unless a mechanism is named.
+GRADS     := $(patsubst tests/%.c,build/double/tests/%,$(wildcard $(if $(MECHANISM),\
+             tests/attention/grad_*.c tests/model/grad_*.c,tests/*/grad_*.c)))
 EXACT     := $(EXACT_SRC:tests/%.c=build/double/tests/%)
 # In float its oracles adopt a mechanism's choice among near ones; in double they choose themselves.
 EXACT     += build/double/tests/attention/test_oracle
