@@ -100,6 +100,7 @@ if in_set test lint; then
     command -v ip >/dev/null || optional="$optional iproute2"
     command -v mpicc >/dev/null || optional="$optional mpi-default-dev"
     python3 -c 'import numpy' 2>/dev/null || optional="$optional python3-numpy"
+    python3 -c 'import PIL' 2>/dev/null || optional="$optional python3-pil"
 fi
 if [ "${MODE:-}" = cover ]; then
     command -v "$($CC -print-prog-name=llvm-cov)" >/dev/null || lacks llvm-cov llvm

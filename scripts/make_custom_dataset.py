@@ -1,66 +1,140 @@
 #!/usr/bin/env python3
-"""Writes a dataset of your own:
+"""Writes a dataset of your own, for cast_train CONFIG task=custom data.dir=DIR:
 
     make_custom_dataset.py DIR                               does a row of digits hold more odd than even ones?
-    make_custom_dataset.py DIR train.tsv val.tsv test.tsv    texts of yours, in each line LABEL<TAB>TEXT; labels 0, 1, ...
+    make_custom_dataset.py DIR train.tsv val.tsv test.tsv    texts, in each line LABEL<TAB>TEXT; in .csv LABEL,TEXT
+    make_custom_dataset.py DIR FOLDER [SIDE]                 texts, or pictures in grey of SIDE x SIDE pixels (Pillow)
 
-then: cast_train CONFIG task=custom data.dir=DIR
+A FOLDER holds LABEL/*.txt, or LABEL/*.png or *.jpg, of which a tenth validates and a tenth tests, drawn with seed 1; or
+train/LABEL/..., val/LABEL/... and test/LABEL/... Labels are any words; a line of .csv that begins with "label" is none.
 """
-import os
+import csv
+import json
+import random
+import struct
 import sys
-import numpy as np
-from safetensors.numpy import save_file
+from array import array
+from pathlib import Path
 
 SPLITS = "train", "val", "test"
+PICTURES = ".png", ".jpg", ".jpeg"
 
 
-def save(splits, vocab, classes):
-    """splits: of train, val and test the documents, lists of ids below vocab, none empty; and a class of each."""
-    for split, (documents, labels) in zip(SPLITS, splits):
-        write(f"{sys.argv[1]}/.{split}", documents, labels, vocab, classes)
-    if os.path.exists(f"{sys.argv[1]}/train.safetensors"):
-        os.remove(f"{sys.argv[1]}/train.safetensors")
-    for split in reversed(SPLITS):  # train last: where it is, the others are of the same set
-        os.replace(f"{sys.argv[1]}/.{split}", f"{sys.argv[1]}/{split}.safetensors")
+def write(path, documents, labels, metadata, wide):
+    """A safetensors file: the header's size, the header, and the tensors. documents: lists of ids."""
+    ends = array("q", [0])
+    for document in documents:
+        ends.append(ends[-1] + len(document))
+    tensors = {"offsets": ("I64", ends), "labels": ("I32", array("i", labels)),  # of pairs also I32 [examples,2] "pairs"
+               "tokens": ("I16" if wide else "U8", array("h" if wide else "B", (i for d in documents for i in d)))}
+    header, size = {"__metadata__": metadata}, 0
+    for name, (dtype, data) in tensors.items():
+        end = size + len(data) * data.itemsize
+        header[name] = {"dtype": dtype, "shape": [len(data)], "data_offsets": [size, end]}
+        size = end
+    text = json.dumps(header)
+    text += " " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text.encode())
+        for _, data in tensors.values():
+            data.tofile(f)
 
 
-def write(path, documents, labels, vocab, classes):
-    tensors = {  # tokens: uint8 or int16; for pairs of documents also int32 "pairs" [examples, 2]
-        "tokens": np.concatenate(documents).astype(np.uint8 if vocab <= 256 else np.int16),
-        "offsets": np.cumsum([0] + [len(d) for d in documents], dtype=np.int64),
-        "labels": np.array(labels, np.int32)}
-    metadata = {"format": "cast-dataset-1", "task": "custom", "vocab": str(vocab), "classes": str(classes)}
-    save_file(tensors, path, metadata)
+def save(splits, vocab):
+    """splits: of train, val and test (document, label)s; a document is a row of ids below vocab, not empty."""
+    words = sorted({label for _, label in splits[0]}, key=lambda word: (len(word) if word.isdigit() else 9999, word))
+    for name, split in zip(SPLITS[1:], splits[1:]):
+        for _, label in split:
+            if label not in words:
+                sys.exit(f"{name}: label '{label}' is not among those of train, {', '.join(words[:20])}")
+    metadata = {"format": "cast-dataset-1", "task": "custom", "vocab": str(vocab), "classes": str(len(words))}
+    where = Path(sys.argv[1])
+    where.mkdir(parents=True, exist_ok=True)
+    for name, split in zip(SPLITS, splits):
+        documents, labels = zip(*split)
+        write(where / f".{name}", documents, [words.index(label) for label in labels], metadata, vocab > 256)
+    (where / "train.safetensors").unlink(missing_ok=True)
+    for name in reversed(SPLITS):  # train last: where it is, the others are of the same set
+        (where / f".{name}").replace(where / f"{name}.safetensors")
+    print(f"{where}: {', '.join(str(len(s)) for s in splits)} examples; labels", end=" ")
+    print(", ".join(f"{i} ({word})" if str(i) != word else word for i, word in enumerate(words[:100])))
 
 
 def digits():
-    rng = np.random.default_rng(1)
-    splits = []
-    for count in 2000, 200, 200:
-        documents = [rng.integers(1, 11, size=length) for length in rng.integers(5, 60, size=count)]
-        splits.append((documents, [int((d % 2).mean() > 0.5) for d in documents]))
-    save(splits, 11, 2)
+    draw = random.Random(1)
+    documents = [[draw.randint(1, 10) for _ in range(draw.randint(5, 59))] for _ in range(2400)]
+    examples = [(d, str(int(sum(i % 2 for i in d) > len(d) / 2))) for d in documents]
+    save((examples[:2000], examples[2000:2200], examples[2200:]), 11)
 
 
-def read_texts(path):
-    """Texts as ids, a byte's being itself + 1, and labels."""
-    documents, labels = [], []
-    with open(path, "rb") as f:
-        for n, line in enumerate(f, 1):
-            label, _, text = line.rstrip(b"\r\n").partition(b"\t")
-            if not label.isdigit() or len(label) > 6 or not text:
-                sys.exit(f"{path}: line {n}: expected a label from 0 to 999999, a tab and a text")
-            documents.append(np.frombuffer(text, np.uint8).astype(np.int16) + 1)
-            labels.append(int(label))
-    return (documents, labels) if documents else sys.exit(f"{path}: is empty")
+def ids_of(text):
+    """A byte's id is itself + 1, as Text's are."""
+    return [byte + 1 for byte in text.encode("utf-8", "surrogateescape")]
 
 
-def texts(paths):
-    splits = [read_texts(path) for path in paths]
-    save(splits, 257, 1 + max(max(labels) for _, labels in splits))
+def read_lines(path):
+    with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as f:
+        rows = csv.reader(f) if path.suffix == ".csv" else (line.rstrip("\r\n").split("\t", 1) for line in f)
+        examples = []
+        for n, row in enumerate(rows, 1):
+            if not any(row) or n == 1 and row[0].lower() == "label":
+                continue
+            if len(row) != 2 or not row[0] or not row[1]:
+                sys.exit(f"{path}: example {n}: expected a label and a text, got {str(row)[:80]}")
+            examples.append((ids_of(row[1]), row[0].strip()))
+    return examples or sys.exit(f"{path}: holds no example")
 
 
-if len(sys.argv) not in (2, 5) or sys.argv[1].startswith("-"):
-    sys.exit(__doc__)
-os.makedirs(sys.argv[1], exist_ok=True)
-texts(sys.argv[2:]) if sys.argv[2:] else digits()
+def read_picture(path, side):
+    from PIL import Image
+    picture = Image.open(path).convert("L")
+    if side:
+        picture = picture.resize((side, side))
+    if picture.width != picture.height:
+        sys.exit(f"{path}: {picture.width} x {picture.height} pixels: say the SIDE of the squares that pictures become")
+    return picture.tobytes()
+
+
+def read_folder(folder, side):
+    """Examples, and whether they are pictures."""
+    files = sorted(p for p in folder.glob("*/*") if p.suffix.lower() in (".txt", *PICTURES))
+    kinds = {path.suffix.lower() != ".txt" for path in files}
+    if len(kinds) != 1:
+        sys.exit(f"{folder}: expected LABEL/*.txt, or LABEL/*.png or *.jpg" + (", not both" if files else ""))
+    pictures = kinds.pop()
+    examples = [(read_picture(p, side) if pictures else [b + 1 for b in p.read_bytes()], p.parent.name) for p in files]
+    for path, (document, _) in zip(files, examples):
+        if not document:
+            sys.exit(f"{path}: is empty")
+    return examples, pictures
+
+
+def from_folder(folder, side):
+    if (folder / SPLITS[0]).is_dir():
+        splits, kinds = zip(*(read_folder(folder / name, side) for name in SPLITS))
+        pictures = kinds[0]
+    else:
+        examples, pictures = read_folder(folder, side)
+        random.Random(1).shuffle(examples)
+        n = max(1, len(examples) // 10)
+        splits = examples[2 * n:], examples[:n], examples[n:2 * n]
+    save(splits, 256 if pictures else 257)
+
+
+def main():
+    given = [Path(path) for path in sys.argv[2:]]
+    side = int(sys.argv.pop()) if len(given) == 2 and sys.argv[3].isdigit() else 0
+    if len(sys.argv) not in (2, 3, 5) or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    for path in given[:1] if side else given:
+        if not (path.is_file() if len(given) == 3 else path.is_dir()):
+            sys.exit(f"{path}: is no {'file' if len(given) == 3 else 'folder'}")
+    if not given:
+        digits()
+    elif len(given) == 3:
+        save([read_lines(path) for path in given], 257)
+    else:
+        from_folder(given[0], side)
+
+
+main()

@@ -50,6 +50,35 @@ expect 64 'example 0: 15 tokens are no square of pixels' "but nothing that is no
     "${data[@]}" show "$tmp/oblong" --index 0 --png "$tmp/no.png"
 make_own "$tmp/words" 16 257
 expect 64 'no grey pictures' "nor ids above 255" "${data[@]}" show "$tmp/words" --index 0 --png "$tmp/no.png"
+# And as the script makes them.
+custom=("$PWD/scripts/make_custom_dataset.py")
+if python3 -c '' 2>/dev/null; then
+    printf 'pos\ta\tb\n\nneg\tbad\n' >"$tmp/a.tsv"
+    printf '\xef\xbb\xbflabel,text\r\npos,"good, ""yes"""\r\nneg,b\xe4d\r\n' >"$tmp/a.csv"
+    expect 0 '2, 2, 2 examples; labels 0 .neg., 1 .pos.$' "labelled texts" python3 "${custom[@]}" "$tmp/texts" "$tmp"/a.{tsv,csv,tsv}
+    expect 0 'val.safetensors: 2 examples, 14 tokens: OK' "are as many bytes" "${data[@]}" verify "$tmp/texts"
+    expect 0 '^104 112 112 101 45 33 35 122 102 116 35 = label 1$' "each plus 1" "${data[@]}" show "$tmp/texts/val.safetensors" --index 0
+    expect 0 '^99 229 101 = label 0$' "whatever they are" "${data[@]}" show "$tmp/texts/val.safetensors" --index 1
+    printf 'other\tx\n' >"$tmp/other.tsv"
+    expect 1 "val: label 'other' is not among those of train, neg, pos" "a label that training does not show" \
+        python3 "${custom[@]}" "$tmp/x" "$tmp"/{a,other,a}.tsv
+    echo 'no tab' >"$tmp/other.tsv"
+    expect 1 'other.tsv: example 1: expected a label and a text' "a line without a label" python3 "${custom[@]}" "$tmp/x" "$tmp"/{a,a,other}.tsv
+    expect 1 'nowhere: is no folder' "a folder that is not there" python3 "${custom[@]}" "$tmp/x" "$tmp/nowhere"
+    check "leave nothing" test ! -e "$tmp/x"
+fi
+if python3 -c 'import PIL' 2>/dev/null; then
+    mkdir -p "$tmp/photos"/{10,9}
+    for i in {1..10}; do cp "$tmp/x.png" "$tmp/photos/9/$i.png"; cp "$tmp/own.png" "$tmp/photos/10/$i.png"; done
+    expect 0 '16, 2, 2 examples; labels 0 .9., 1 .10.$' "a folder of pictures" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos" 4
+    expect 0 '4 x 4 pixels, custom' "of one size" "${data[@]}" show "$tmp/photo-set" --index 15 --png "$tmp/photo.png"
+    mkdir "$tmp/photos/"{train,val,test} && cp -r "$tmp/photos/10" "$tmp/photos/train/a" &&
+        cp -r "$tmp/photos/10" "$tmp/photos/val/a" && cp -r "$tmp/photos/10" "$tmp/photos/test/a"
+    expect 0 '10, 10, 10 examples; labels 0 .a.$' "in splits" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos"
+    check "as they are" cmp "$tmp/own.png" <("${data[@]}" show "$tmp/photo-set" --index 3 --png "$tmp/photo.png" >"$tmp/log"; cat "$tmp/photo.png")
+else
+    echo "ok - # SKIP no Pillow: no pictures of one's own"
+fi
 make_data "$tmp/pairs" retrieval 3 3 3 4
 expect 64 'no grey pictures' "nor texts" "${data[@]}" show "$tmp/pairs" --index 0 --png "$tmp/no.png"
 expect 64 'which example' "--png without --index" "${data[@]}" show "$tmp/paths" --png "$tmp/no.png"
