@@ -40,14 +40,17 @@ def write(path, documents, labels, metadata, wide):
             data.tofile(f)
 
 
-def save(splits, vocab):
-    """splits: of train, val and test (document, label)s; a document is a row of ids below vocab, not empty."""
+def save(splits, vocab, ids=None):
+    """splits: of train, val and test (document, label)s; a document is a row of ids below vocab, not empty. ids: "bytes",
+    each plus 1, of texts, and "pixels" of grey squares, so that programs show them and read others (--input) as such."""
     words = sorted({label for _, label in splits[0]}, key=lambda word: (len(word) if word.isdigit() else 9999, word))
     for name, split in zip(SPLITS[1:], splits[1:]):
         for _, label in split:
             if label not in words:
                 sys.exit(f"{name}: label '{label}' is not among those of train, {', '.join(words[:20])}")
     metadata = {"format": "cast-dataset-1", "task": "custom", "vocab": str(vocab), "classes": str(len(words))}
+    if ids:
+        metadata["ids"] = ids
     where = Path(sys.argv[1])
     where.mkdir(parents=True, exist_ok=True)
     for name, split in zip(SPLITS, splits):
@@ -118,7 +121,7 @@ def from_folder(folder, side):
         random.Random(1).shuffle(examples)
         n = max(1, len(examples) // 10)
         splits = examples[2 * n:], examples[:n], examples[n:2 * n]
-    save(splits, 256 if pictures else 257)
+    save(splits, *(256, "pixels") if pictures else (257, "bytes"))
 
 
 def main():
@@ -132,7 +135,7 @@ def main():
     if not given:
         digits()
     elif len(given) == 3:
-        save([read_lines(path) for path in given], 257)
+        save([read_lines(path) for path in given], 257, "bytes")
     else:
         from_folder(given[0], side)
 

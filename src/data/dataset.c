@@ -8,10 +8,11 @@
 #include <zlib.h>
 
 #include "core/mem.h"
+#include "data/bytes.h"
 #include "io/lock.h"
 
 #define FORMAT "cast-dataset-1"
-enum { VOCAB_MAX = 32768, CLASSES_MAX = 1 << 20, SCAN = 1 << 12 };
+enum { GREYS = 256, VOCAB_MAX = 32768, CLASSES_MAX = 1 << 20, SCAN = 1 << 12 };
 
 const char *const split_names[SPLITS + 1] = {"train", "val", "test", NULL};
 
@@ -43,6 +44,18 @@ static bool meta_int(const StFile *f, const char *key, int max, int *out, Err *e
     return true;
 }
 
+static bool check_kind(const Dataset *d, Err *err) {
+    const char *ids = st_meta(&d->file, DATASET_IDS);
+    if (!ids || (!strcmp(ids, DATASET_BYTES) && d->vocab == BYTES_VOCAB) ||
+        (!strcmp(ids, DATASET_PIXELS) && d->vocab == GREYS))
+        return true;
+    return err_set(
+        err, EX_DATAERR,
+        "%s: metadata \"ids\": expected \"bytes\" of a vocab of %d or \"pixels\" of %d, got "
+        "\"%.40s\" of %d",
+        d->file.path, BYTES_VOCAB, GREYS, ids, d->vocab);
+}
+
 static bool read_meta(Dataset *d, Err *err) {
     const StFile *f = &d->file;
     const char *format = st_meta(f, "format"), *hash = st_meta(f, "hash");
@@ -52,7 +65,7 @@ static bool read_meta(Dataset *d, Err *err) {
                        "%s: format \"%.40s\" is not a dataset of this version (\"%s\")", f->path,
                        format, FORMAT);
     return meta_int(f, "vocab", VOCAB_MAX, &d->vocab, err) &&
-           meta_int(f, "classes", CLASSES_MAX, &d->classes, err);
+           meta_int(f, "classes", CLASSES_MAX, &d->classes, err) && check_kind(d, err);
 }
 
 static const StTensor *want_vector(const StFile *f, const char *name, Dtype dtype, int64_t least,

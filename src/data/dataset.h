@@ -6,8 +6,9 @@
  *   pairs    I32 [examples,2]      for pairs only: indices of documents
  *
  * and metadata: vocab and classes; format, count and hash, checked where they are there; task, by
- * which verify checks, and other tasks refuse them; source, by which reports tell what was
- * generated; split for people. Without pairs document i is example i. All but the hash
+ * which verify checks, and other tasks refuse them; ids, what those of one's own are, "bytes"
+ * (data/bytes.h; vocab is 257) or "pixels" (grey, row by row; 256); source, by which reports tell
+ * what was generated; split for people. Without pairs document i is example i. All but the hash
  * (data/verify.h) is checked once, when it is opened; errors are EX_NOINPUT, or EX_DATAERR with the
  * file, the example and what was expected. */
 #ifndef DATA_DATASET_H
@@ -20,6 +21,10 @@
 enum {
     DATASET_HASH = 16
 }; /* longer than a hash, so that a wrong one from a file is seen as wrong */
+
+#define DATASET_IDS "ids"
+#define DATASET_BYTES "bytes"
+#define DATASET_PIXELS "pixels"
 
 typedef struct Dataset {
     StFile file;

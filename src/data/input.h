@@ -1,11 +1,12 @@
 /* Examples of one's own, without labels, as a split that a trained model can be asked about.
  *
- *   PNG         a picture of the task's size, grey or in colour: image, pathfinder, pathx
- *   text        all of a file; with `lines` each of its lines: text
+ *   PNG         a picture of the task's size, grey or in colour: image, pathfinder, pathx, custom
+ *   text        all of a file; with `lines` each of its lines: text, custom
  *   pairs       a line of two columns between TABs, or of LRA's five: retrieval, and custom pairs
  *   expressions a line each, with LRA's parentheses or without; a header and targets behind a TAB
  *               are passed over: listops
- *   numbers     a line of ids between blanks, of a pair two such columns: custom
+ *   numbers     a line of ids between blanks, of a pair two such columns: custom, where the set that
+ *               was trained on does not say that its ids are bytes or pixels
  *
  * of a file, of standard input, or, where an example is a file, of a directory's. Blank lines are
  * passed over. A prepared split can be given too, with labels, which are not looked at, or

@@ -17,7 +17,7 @@ enum { BINS = 10, BAR = 40, LABELS_SHOWN = 20, IDS_SHOWN = 16, GREYS = 256 };
 const Task *summary_task(const Dataset *d) {
     const char *name = st_meta(&d->file, "task");
     const Task *t = name ? task_find(name) : NULL;
-    return t && task_fits(t, d->vocab, d->classes, d->per_example) ? t : NULL;
+    return t && task_fits(t, d->vocab, d->classes, d->per_example) ? task_of_set(t, d) : NULL;
 }
 
 /* "  name   12.3 %  1234  #######" with a bar of share / most. */

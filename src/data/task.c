@@ -17,11 +17,20 @@ extern const Task task_custom, task_image, task_listops, task_pathfinder, task_p
 const Task *const task_table[] = {&task_listops,    &task_text,  &task_retrieval, &task_image,
                                   &task_pathfinder, &task_pathx, &task_custom,    NULL};
 
-const Task task_custom = {
-    .name = "custom",
-    .title = "data of your own in the prepared form; sizes are read from its metadata",
-    .source = "none: data in the prepared form only",
-};
+#define CUSTOM(kind)                                                                               \
+    {                                                                                              \
+        .name = "custom",                                                                          \
+        .title = "data of your own in the prepared form; sizes are read from its metadata",        \
+        .source = "none: data in the prepared form only", .tokens = kind                           \
+    }
+const Task task_custom = CUSTOM(TOKENS_VALUES);
+
+const Task *task_of_set(const Task *t, const Dataset *d) {
+    static const Task of_bytes = CUSTOM(TOKENS_BYTES), of_pixels = CUSTOM(TOKENS_PIXELS);
+    const char *ids = st_meta(&d->file, DATASET_IDS);
+    if (t->vocab || !ids) return t;
+    return strcmp(ids, DATASET_BYTES) == 0 ? &of_bytes : &of_pixels;
+}
 
 const Task *task_find(const char *name) {
     for (int i = 0; task_table[i]; i++)

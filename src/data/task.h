@@ -81,6 +81,9 @@ struct Task {
 extern const Task *const task_table[];
 const Task *task_find(const char *name);
 
+/* The task as the set says what its ids are, where the task leaves that to it. */
+const Task *task_of_set(const Task *t, const Dataset *d);
+
 /* Whether data of these sizes are the task's. */
 bool task_fits(const Task *task, int vocab, int classes, int per_example);
 

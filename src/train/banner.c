@@ -74,7 +74,8 @@ static double cut_share(const Loader *f, int split) {
 static void warn_of_cut(const Loader *f, int split, double share) {
     const Task *task = f->c->task;
     const int most = f->c->model.conf.max_length;
-    if (share <= 0.5 || (task->tokens == TOKENS_BYTES && most >= task->max_length)) return;
+    const bool text = task->vocab && task->tokens == TOKENS_BYTES;
+    if (share <= 0.5 || (text && most >= task->max_length)) return;
     log_warn("%.0f %% of the %s examples are cut at model.max_length = %d: is %s the set that was "
              "meant?",
              100 * share, split_names[split], most, f->c->data_dir);

@@ -197,8 +197,9 @@ static bool find_objective(Config *c, Err *err) {
                    c->path, c->task->name);
 }
 
-/* What the model is to read and to tell apart: the task's sizes, or those of its training split. */
-static bool find_sizes(const Config *c, ModelTask *sizes, Err *err) {
+/* What the model is to read and to tell apart: the task's sizes, or those of its training split,
+ * which says what its ids are, too. */
+static bool find_sizes(Config *c, ModelTask *sizes, Err *err) {
     char path[FILE_PATH_MAX];
     Dataset d;
     const Task *t = c->task;
@@ -207,6 +208,7 @@ static bool find_sizes(const Config *c, ModelTask *sizes, Err *err) {
     if (!dataset_path(path, c->data_dir, SPLIT_TRAIN, err) || !dataset_open(&d, path, err))
         return no_sizes(t, err);
     *sizes = (ModelTask){d.vocab, d.classes, d.per_example, dataset_longest(&d), 0, false};
+    c->task = task_of_set(t, &d);
     dataset_close(&d);
     return true;
 }

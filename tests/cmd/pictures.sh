@@ -57,8 +57,16 @@ if python3 -c '' 2>/dev/null; then
     printf '\xef\xbb\xbflabel,text\r\npos,"good, ""yes"""\r\nneg,b\xe4d\r\n' >"$tmp/a.csv"
     expect 0 '2, 2, 2 examples; labels 0 .neg., 1 .pos.$' "labelled texts" python3 "${custom[@]}" "$tmp/texts" "$tmp"/a.{tsv,csv,tsv}
     expect 0 'val.safetensors: 2 examples, 14 tokens: OK' "are as many bytes" "${data[@]}" verify "$tmp/texts"
-    expect 0 '^104 112 112 101 45 33 35 122 102 116 35 = label 1$' "each plus 1" "${data[@]}" show "$tmp/texts/val.safetensors" --index 0
-    expect 0 '^99 229 101 = label 0$' "whatever they are" "${data[@]}" show "$tmp/texts/val.safetensors" --index 1
+    expect 0 '^good, "yes"$' "and shown so" "${data[@]}" show "$tmp/texts/val.safetensors" --index 0
+    expect 0 '^b.xe4d$' "whatever they are" "${data[@]}" show "$tmp/texts/val.safetensors" --index 1
+    "$bin/cast_train" configs/text.json task=custom data.dir="$tmp/texts" model.depth=1 model.d=8 model.heads=1 model.d_ff=8 \
+        train.batch=2 train.steps=1 train.epochs=1 --out "$tmp/read" >"$tmp/log" 2>&1
+    result $? "train" "$tmp/log"
+    echo 'a film' >"$tmp/film.txt"
+    expect 0 "$tmp/film.txt$" "and predict others" "$bin/cast_eval" "$tmp/read" --input "$tmp/film.txt"
+    sed 's/"ids": "bytes"/"ids": "words"/' "$tmp/texts/val.safetensors" >"$tmp/other.safetensors"
+    expect 65 'metadata "ids": expected "bytes" of a vocab of 257 or "pixels" of 256, got "words" of 257' "ids of another kind" \
+        "${data[@]}" show "$tmp/other.safetensors"
     printf 'other\tx\n' >"$tmp/other.tsv"
     expect 1 "val: label 'other' is not among those of train, neg, pos" "a label that training does not show" \
         python3 "${custom[@]}" "$tmp/x" "$tmp"/{a,other,a}.tsv
@@ -75,6 +83,7 @@ if python3 -c 'import PIL' 2>/dev/null; then
     mkdir "$tmp/photos/"{train,val,test} && cp -r "$tmp/photos/10" "$tmp/photos/train/a" &&
         cp -r "$tmp/photos/10" "$tmp/photos/val/a" && cp -r "$tmp/photos/10" "$tmp/photos/test/a"
     expect 0 '10, 10, 10 examples; labels 0 .a.$' "in splits" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos"
+    check "shown as such" test -z "$("${data[@]}" show "$tmp/photo-set" --index 3 | grep '[0-9] [0-9]')"
     check "as they are" cmp "$tmp/own.png" <("${data[@]}" show "$tmp/photo-set" --index 3 --png "$tmp/photo.png" >"$tmp/log"; cat "$tmp/photo.png")
 else
     echo "ok - # SKIP no Pillow: no pictures of one's own"
