@@ -2,8 +2,8 @@
 # Documents name what is there: files, C names, config keys and their defaults, links; in lines of at most 120 columns.
 #
 # A path in backticks is one of the root, of src/ or beside the page; NAME and TASK in it stand for anything. A row of
-# a table that begins with a key has its default behind it. Of blocks of code only keys are looked at, and nothing of
-# what scripts/results.sh makes.
+# a table that begins with a key has its default behind it; in docs/method.md that of the mechanism it is about. Of
+# blocks of code only keys are looked at, and nothing of what scripts/results.sh makes.
 set -u
 . tests/training.sh
 
@@ -158,6 +158,56 @@ described() { # described: mechanisms without one
     [ $n -ge 12 ] || echo "--help keys lists $n mechanisms"
 }
 check "every mechanism is in docs/method.md" diff /dev/null <(described)
+
+# Keys of mechanisms, as "mechanism key default". A page has them in tables below "## Mechanisms", some behind
+# model.attention.; an entry that says "Keys: those of [NAME]" has NAME's, too.
+keys_of_program() {
+    "$bin/cast_train" --help keys | LC_ALL=C awk '
+        /^  model\.attention\.type=/ { split($1, part, /[=:]/); mechanism = part[2]; next }
+        /^$/ { mechanism = "" }
+        mechanism && match($0, /(\(|; )default .*\)$/) {
+            value = substr($0, RSTART)
+            gsub(/^.*default |\)$/, "", value)
+            sub(/.*\./, "", $1)
+            print mechanism, $1, value
+        }' | sort
+}
+keys_of_page() { # keys_of_page PAGE
+    LC_ALL=C awk '
+        function tell(row) { print mechanism, row; rows[mechanism] = rows[mechanism] row "\n" }
+        /^## / { inside = $0 == "## Mechanisms" }
+        /^### / { mechanism = $2 }
+        !inside { next }
+        match($0, /Keys: those of \[[a-z-]+\]/) {
+            n = split(rows[substr($0, RSTART + 16, RLENGTH - 17)], row, "\n")
+            for (i = 1; i < n; i++) tell(row[i])
+        }
+        /^[|] `[a-z_.]+` [|] [^|]/ {
+            split($0, cell, / *[|] */)
+            gsub(/`|model\.attention\./, "", cell[2])
+            tell(cell[2] " " cell[3])
+        }' "$1" | sort
+}
+cat >"$tmp/mechanisms.md" <<'END'
+## Mechanisms
+### one
+| key | default | |
+| --- | --- | --- |
+| `model.attention.cluster_size` | "fixed" | |
+### other-one
+All that is new. Keys: those of [one](#one), and
+| `top_k` | 32 | |
+## The model
+### Keys
+| `top_k` | 33 | |
+END
+check "what a page says of keys of mechanisms" diff <(keys_of_page "$tmp/mechanisms.md") - <<'END'
+one cluster_size "fixed"
+other-one cluster_size "fixed"
+other-one top_k 32
+END
+check "mechanisms have the keys and defaults of docs/method.md" \
+    diff <(keys_of_page docs/method.md) <(keys_of_program | grep . || echo "--help keys lists none")
 
 # Every task but "custom", whose sizes are its data's, where sizes of tasks are told.
 told() { # told: tasks that some place lacks
