@@ -222,6 +222,14 @@ told() { # told: tasks that some place lacks
 }
 check "every task is told of" diff /dev/null <(told)
 
+# Numbers in tests that a script makes are what it makes, but for how clang-format breaks lines.
+if python3 -c '' 2>/dev/null; then
+    check "tests/streams.h is of scripts/reference/streams.py" \
+        cmp <(tr -d ' \n*' <tests/streams.h) <(python3 scripts/reference/streams.py | tr -d ' \n*')
+else
+    echo "ok - # SKIP no python3: tests/streams.h is not made again"
+fi
+
 # What a version wrote is kept for those after it; the citation names the one at hand.
 versions() { # versions: what is wrong
     local now version n=0
