@@ -218,7 +218,7 @@ static bool unknown_key(const char *where, const char *prefix, const cJSON *v,
         snprintf(meant, sizeof meant, "; did you mean '%s'?", other);
     }
     err_set(err, EX_CONFIG, "%s: key '%s' is unknown%s (got %s; %s%s)", where, key, meant, got,
-            all[0] ? "the keys here are " : "there are none here", all);
+            all[0] ? "the keys here are " : "there are no keys here", all);
     return err_blame(err, key);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/mem.h"
 #include "io/json.h"
 #include "io/json_print.h"
@@ -321,10 +322,18 @@ static void replace_varied(cJSON *config, const Grid *g, const cJSON *record, co
     if (json_at(record, "seeds")) replace(config, SEED_KEY, from);
 }
 
+/* What is to be done where bases differ in what config_differences lists. */
+static void base_way(const char *list, char *buf, size_t size) {
+    const int key = (int)strcspn(list, " ");
+    snprintf(buf, size, "Use another --out");
+    if (!strstr(list, "), ") && strncmp(list, "model.attention.", strlen("model.attention.")) != 0)
+        format_add(buf, size, ", or, to have both in one, %.*s=WAS,NOW", key, list);
+}
+
 /* Whether what was swept here before had the same base. A record's base lacks what was varied, but
  * the mechanism, if that was, says which keys are its own: it is completed with ours in place. */
 static bool same_base(const Plan *p, const cJSON *base, Err *err) {
-    char list[768] = "";
+    char list[768] = "", way[256];
     const cJSON *was = json_at(p->record, "base");
     if (!was) return true;
     cJSON *theirs = cJSON_Duplicate(was, true);
@@ -332,10 +341,9 @@ static bool same_base(const Plan *p, const cJSON *base, Err *err) {
     config_complete(theirs);
     config_differences(theirs, base, "", list, sizeof list);
     cJSON_Delete(theirs);
-    return !list[0] || err_set(err, EX_CONFIG,
-                               "%s holds a sweep of another config: %s. Use another --out, or, to "
-                               "have both in one, list both values: KEY=WAS,NOW",
-                               p->dir, list);
+    base_way(list, way, sizeof way);
+    return !list[0] ||
+           err_set(err, EX_CONFIG, "%s holds a sweep of another config: %s. %s", p->dir, list, way);
 }
 
 static void add_values(cJSON *list, const GridKey *k) {

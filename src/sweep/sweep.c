@@ -278,7 +278,7 @@ static bool take_dir(Sweep *s, Err *err) {
 static bool work(Sweep *s, int *failed, Err *err) {
     const SweepRequest *r = s->r;
     if (r->rank == 0) tell_plan(s);
-    if (r->dry_run && r->slurm)
+    if (r->rank == 0 && r->dry_run && r->slurm)
         log_headed(LOG_BOLD, "slurm", "    a dry run does not write %s", r->slurm);
     if (r->dry_run) return true;
     if (!plan_record(&s->plan, err)) return false;

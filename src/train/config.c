@@ -213,13 +213,28 @@ static bool find_sizes(Config *c, ModelTask *sizes, Err *err) {
     return true;
 }
 
+/* In key=~/data the shell leaves it as it is, and in a file nobody looks for it. */
+static bool check_home(const Config *c, Err *err) {
+    const char *const path[] = {c->data_dir, c->train.init}, *home = getenv("HOME");
+    static const char *const key[] = {"data.dir", "train.init"};
+    for (int i = 0; i < 2; i++)
+        if (!strncmp(path[i], "~/", 2)) {
+            err_set(err, EX_CONFIG,
+                    "%s: key '%s': %s: ~ is not known here; write the whole path, "
+                    "%s%s",
+                    c->path, key[i], path[i], home ? home : "...", path[i] + 1);
+            return err_blame(err, key[i]);
+        }
+    return true;
+}
+
 static bool read_all(Config *c, const cJSON *root, Err *err) {
     if (!cJSON_IsObject(root))
         return err_set(err, EX_CONFIG, "%s: a config must be an object { ... }", c->path);
     if (!find_task(c, root, err)) return false;
     if (!read_data(c, root, err) ||
         !read_section(&c->train, train_keys, no_keys, root, "train", c->path, err) ||
-        !check_augment(c, root, err))
+        !check_augment(c, root, err) || !check_home(c, err))
         return false;
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model");
     ModelTask sizes;
@@ -266,19 +281,6 @@ static bool check_minutes(const Config *c, Err *err) {
                    c->path, c->train.minutes, names);
 }
 
-/* In key=~/data the shell leaves it as it is. */
-static bool check_home(const Config *c, Err *err) {
-    const char *const path[] = {c->data_dir, c->train.init};
-    static const char *const key[] = {"data.dir", "train.init"};
-    for (int i = 0; i < 2; i++)
-        if (!strncmp(path[i], "~/", 2)) {
-            err_set(err, EX_CONFIG, "%s: key '%s': %s: ~ is not known here; say $HOME%s", c->path,
-                    key[i], path[i], path[i] + 1);
-            return err_blame(err, key[i]);
-        }
-    return true;
-}
-
 static const Section sections[] = {
     {"train", train_keys}, {"model", model_keys}, {"data", all_data_keys}, {0}};
 
@@ -290,7 +292,7 @@ bool config_open(Config *c, const cJSON *root, const char *where, char *const *o
     snprintf(c->path, sizeof c->path, "%s", where);
     cJSON *own = cJSON_Duplicate(root, true);
     bool ok = override_apply(own, sections, overrides, count, err);
-    if (ok && !(read_all(c, own, err) && check_minutes(c, err) && check_home(c, err))) {
+    if (ok && !(read_all(c, own, err) && check_minutes(c, err))) {
         override_blame(err, c->path, own, sections, overrides, count);
         ok = false;
     }
@@ -388,19 +390,23 @@ void config_warn_data(const cJSON *a, const cJSON *b, const char *where) {
                  now);
 }
 
-bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err) {
-    char list[768] = "", others[768] = "", names[128];
-    config_differences(a, b, "", list, sizeof list);
-    if (!list[0]) return true;
+/* Where nothing but the length of a run differs, which may under another schedule; else "". */
+static void length_note(const cJSON *a, const cJSON *b, char *buf, size_t size) {
+    char others[768] = "", names[128];
     differences(a, b, "", KEY_FREE | KEY_LENGTH, others, sizeof others);
     list_endless(names, sizeof names, " or ");
+    snprintf(buf, size, "; only a run that began with train.schedule %s can be made longer", names);
+    if (others[0]) *buf = '\0';
+}
+
+bool config_same(const cJSON *a, const cJSON *b, const char *where, Err *err) {
+    char list[768] = "", note[256];
+    config_differences(a, b, "", list, sizeof list);
+    if (!list[0]) return true;
+    length_note(a, b, note, sizeof note);
     return err_set(err, EX_CONFIG,
-                   "%s holds a run of another config: %s. Use another --out, or delete it%s%s%s",
-                   where, list,
-                   others[0] ? ""
-                             : " (a run's length may change where train.schedule "
-                               "has no end: ",
-                   others[0] ? "" : names, others[0] ? "" : ")");
+                   "%s holds a run of another config: %s. Use another --out, or delete it%s", where,
+                   list, note);
 }
 
 /* Where several tasks share an augmentation, it is told once. */

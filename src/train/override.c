@@ -92,6 +92,7 @@ typedef struct Names {
 } Names;
 
 static const char *add_name(Names *names, const char *prefix, const char *name) {
+    REQUIRE(names->n < MOST_NAMES, "more than %d keys", MOST_NAMES);
     char *full = names->full[names->n];
     const int at = snprintf(full, 64, "%s.", prefix);
     snprintf(full + at, 64 - (size_t)at, "%s", name);
@@ -100,7 +101,7 @@ static const char *add_name(Names *names, const char *prefix, const char *name) 
 }
 
 static void add_names(Names *names, const char *prefix, const ConfigKey *keys) {
-    for (; keys && keys->name && names->n < MOST_NAMES; keys++) add_name(names, prefix, keys->name);
+    for (; keys && keys->name; keys++) add_name(names, prefix, keys->name);
 }
 
 /* The key that a name without a section stands for; NULL: none is `near`, or of that name. */
@@ -124,7 +125,7 @@ static const char *full_name(Names *names, const char *bare, bool near, const cJ
     return NULL;
 }
 
-/* Which mechanisms have the key, in words; "": none. */
+/* Which mechanisms have the key that the config's has not, in words; "": none. */
 static void list_owners(const char *key, const cJSON *config, char *buf, size_t size) {
     static const char section[] = "model.attention.";
     const size_t n = sizeof section - 1;
@@ -132,28 +133,37 @@ static void list_owners(const char *key, const cJSON *config, char *buf, size_t 
     *buf = '\0';
     for (int i = 0; attn_table[i] && !strncmp(key, section, n); i++) {
         if (!attn_table[i]->keys || !schema_find(attn_table[i]->keys, key + n)) continue;
-        if (!owners++) format_add(buf, size, " to %s, but not to ", mechanism_of(config));
+        if (!owners++) format_add(buf, size, " to %s; those that have it: ", mechanism_of(config));
         format_add(buf, size, "%s%s", owners > 1 ? ", " : "", attn_table[i]->name);
     }
 }
 
-/* Where an unknown key is one elsewhere: "lr" where it is train.lr, model.clusters where it is
- * model.attention.clusters, or another mechanism's. Of a name in a section what is merely near
- * elsewhere is not meant. */
-static void suggest_elsewhere(Err *err, const cJSON *config, const Section *sections) {
-    static const char unknown[] = " is unknown";
-    char *end = strstr(err->text, unknown), rest[sizeof err->text], meant[256];
-    const char *dot = strrchr(err->key, '.');
+/* What an unknown key stands for that is one elsewhere: "lr" for train.lr, model.clusters for
+ * model.attention.clusters, another mechanism's, or in a file a name with its section in it, before
+ * a dot. Of a name in a section what is merely near elsewhere is not meant. */
+static void find_elsewhere(const char *key, const cJSON *config, const Section *sections, char *buf,
+                           size_t size) {
+    const char *dot = strrchr(key, '.');
     Names names;
-    if (!err->key[0] || !end || strstr(end, "did you mean")) return;
-    list_owners(err->key, config, meant, sizeof meant);
-    const char *full =
-        meant[0] ? NULL : full_name(&names, dot ? dot + 1 : err->key, !dot, config, sections);
-    if (full && strcmp(full, err->key) != 0) /* as "train.lr" with a dot is, in a file */
-        snprintf(meant, sizeof meant, "; did you mean '%s'?", full);
-    end += sizeof unknown - 1;
-    snprintf(rest, sizeof rest, "%s", end);
-    snprintf(end, (size_t)(err->text + sizeof err->text - end), "%s%s", meant, rest);
+    const char *full = full_name(&names, dot ? dot + 1 : key, !dot, config, sections);
+    if (!full)
+        list_owners(key, config, buf, size);
+    else if (strcmp(full, key) == 0)
+        snprintf(buf, size, " as one name: sections are objects");
+    else
+        snprintf(buf, size, "; did you mean '%s'?", full);
+}
+
+static void suggest_elsewhere(Err *err, const cJSON *config, const Section *sections) {
+    char unknown[sizeof err->key + 32], key[sizeof err->key], meant[256];
+    snprintf(unknown, sizeof unknown, "key '%s' is unknown", err->key);
+    const char *at = strstr(err->text, unknown);
+    if (!err->key[0] || !at || strstr(at, "did you mean")) return;
+    at += strlen(unknown);
+    snprintf(key, sizeof key, "%s", err->key);
+    find_elsewhere(key, config, sections, meant, sizeof meant);
+    err_set(err, err->code, "%.*s%s%s", (int)(at - err->text), err->text, meant, at);
+    err_blame(err, key);
 }
 
 void override_blame(Err *err, const char *where, const cJSON *config, const Section *sections,

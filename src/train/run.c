@@ -258,7 +258,7 @@ static void read_env(Run *r) {
         log_warn("%s; the run is shown without it", err.text);
 }
 
-/* As of a sweep. */
+/* Up to three runs in a directory, as a sweep's is; "": it has none. */
 static void name_runs_in(const char *dir, char *buf, size_t size) {
     enum { MOST = 3 };
     FileList names;
@@ -279,8 +279,8 @@ bool run_check_there(const char *dir, Err *err) {
     char runs[512];
     if (run_is_there(dir)) return true;
     name_runs_in(dir, runs, sizeof runs);
-    return err_set(err, EX_NOINPUT, "%s: is not a run's directory: it has no config.json%s", dir,
-                   runs);
+    return err_set(err, EX_NOINPUT, "%s: is a directory, but not a run's: it has no config.json%s",
+                   dir, runs);
 }
 
 bool run_read(Run *r, const char *dir, bool curves, Err *err) {

@@ -237,7 +237,7 @@ expect 64 "'cast_eval --help'" "an option that is none" "${eval[@]}" "$tmp/run" 
 expect 64 'no run' "--last of a checkpoint" "${eval[@]}" "$tmp/run/best.safetensors" --last
 expect 66 'nowhere' "a place that is not there" "${eval[@]}" "$tmp/nowhere"
 mkdir "$tmp/empty" "$tmp/begun"
-expect 66 'is not a run' "an empty directory" "${eval[@]}" "$tmp/empty"
+expect 66 "but not a run's" "an empty directory" "${eval[@]}" "$tmp/empty"
 cp "$tmp/run/config.json" "$tmp/begun"
 expect 66 'has saved nothing there yet' "a run that has just begun" "${eval[@]}" "$tmp/begun"
 cp "$tmp/run/last.safetensors" "$tmp/begun"

@@ -118,7 +118,9 @@ expect 64 'there are 4 runs' "a run that is none" "${sweep[@]}" --out "$tmp/x" -
 expect 78 "'model.depht' is unknown; did you mean" "a misspelt key" "${sweep[@]}" model.depht=1,2 --out "$tmp/x"
 expect 66 'nowhere.json' "a missing config" "$bin/cast_sweep" "$tmp/nowhere.json" --out "$tmp/x"
 check "leave nothing" test ! -e "$tmp/x"
-expect 78 'whole holds a sweep of another config: train.batch \(3, now 4\)\. .* list both values: KEY=WAS,NOW$' "another base config" "${sweep[@]}" train.batch=4 --out "$tmp/whole"
+expect 78 'whole holds a sweep of another config: train.batch \(3, now 4\)\. Use another --out, or, to have both in one, train.batch=WAS,NOW$' "another base config" "${sweep[@]}" train.batch=4 --out "$tmp/whole"
+expect 0 '8 runs, 4 done$' "both in one" "${sweep[@]}" train.batch=3,4 --out "$tmp/whole" --dry-run
+expect 78 'now 0.5\)\. Use another --out$' "which is not for two" "${sweep[@]}" train.batch=4 train.weight_decay=0.5 --out "$tmp/whole"
 expect 73 'is the directory of a run' "a run's directory" "${sweep[@]}" --out "$tmp/whole/${runs[0]}"
 expect 73 'tiny.json: cannot be created' "a directory below a file" "${sweep[@]}" --out "$tmp/tiny.json/x"
 

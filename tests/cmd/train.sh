@@ -44,7 +44,7 @@ decays lm.weight 'trained, decayed' train.objective=masked
 decays mask.weight trained train.objective=masked
 expect 0 'model +full attention' "another mechanism, without the keys of the config's" \
     "${train[@]}" --out "$tmp/dry" --dry-run model.attention.type=full
-expect 78 "key 'model.attention.clusters' is unknown to full, but not to cast, clustered, i-clustered \(got 2; the keys here are type" "but not with keys that it has not" \
+expect 78 "key 'model.attention.clusters' is unknown to full; those that have it: cast, clustered, i-clustered \(got 2; the keys here are type" "but not with keys that it has not" \
     "${train[@]}" --out "$tmp/dry" --dry-run model.attention.clusters=2 model.attention.type=full
 check "on standard output" bash -c "'$bin/cast_train' '$tmp/tiny.json' --dry-run 2>/dev/null | grep -q '^ *in all'"
 "${train[@]}" --out "$tmp/dry" --dry-run --json >"$tmp/outline.json" 2>"$tmp/said"
@@ -135,10 +135,10 @@ expect 0 'resuming at update 7$' "a run that was moved, by its name" "$bin/cast_
 expect 0 'resuming at update 9$' "by its config" "$bin/cast_train" "$tmp/moved/config.json" --threads 1
 check "has the bits of one that was not" test "$(hash_of "$tmp/moved")" = "$whole"
 expect 0 'from the start' "its config for another run" "$bin/cast_train" "$tmp/moved" train.steps=3 --out "$tmp/others"
-expect 66 "it has no config.json; one of those in it is meant: $tmp/[a-z]*, $tmp/[a-z]*, $tmp/[a-z]*, \.\.\.$" \
+expect 66 "is a directory, but not a run.s: it has no config.json; one of those in it is meant: $tmp/[a-z]*, $tmp/[a-z]*, $tmp/[a-z]*, \.\.\.$" \
     "a directory of runs" "$bin/cast_train" "$tmp"
 mkdir "$tmp/empty"
-expect 66 'empty: is not a run.s directory: it has no config.json$' "and of none" "$bin/cast_train" "$tmp/empty"
+expect 66 'empty: is a directory, but not a run.s: it has no config.json$' "and of none" "$bin/cast_train" "$tmp/empty"
 rm "$tmp/moved/env.json"
 expect 0 'nothing is left to train' "by its config from there, whose env.json is lost" \
     bash -c "cd '$tmp/moved' && exec '$bin/cast_train' config.json"

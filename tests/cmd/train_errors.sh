@@ -37,6 +37,12 @@ echo '{ "base": "bases/near.json" }' >"$tmp/based.json"
 expect 78 "based.json: key 'task' is missing; [^(]*$" "one that no file has, of which no base is blamed" "$bin/cast_train" "$tmp/based.json"
 echo '{ "base": "tiny.json", "train.lr": 1e-3 }' >"$tmp/dotted.json"
 expect 78 "dotted.json: key 'train.lr' is unknown; .* task\)$" "one of its own with a dot, whose section is the base's" "$bin/cast_train" "$tmp/dotted.json"
+echo '{ "base": "tiny.json", "model.attention.clusters": 4 }' >"$tmp/dotted.json"
+expect 78 "dotted.json: key 'model.attention.clusters' is unknown as one name: sections are objects \(got 4; " "or with two" "$bin/cast_train" "$tmp/dotted.json"
+mkdir "$tmp/what is unknown"
+sed 's/"train": {/&"clusters": 4,/' "$tmp/tiny.json" >"$tmp/what is unknown/tiny.json"
+expect 78 "what is unknown/tiny.json: key 'train.clusters' is unknown; did you mean 'model.attention.clusters'. \(got 4; " "below a name that says so" \
+    "$bin/cast_train" "$tmp/what is unknown/tiny.json"
 expect 64 "'train.lr=1': CONFIG comes first" "a config behind its keys" "$bin/cast_train" train.lr=1 "$tmp/tiny.json"
 expect 0 'attention' "a config without .json" "$bin/cast_train" "$tmp/tiny" --dry-run
 expect 78 "'train.updates' is unknown; did you mean 'train.steps'" "a key as others call it" "${train[@]}" train.updates=3
@@ -66,7 +72,7 @@ expect 78 "model.conv_residual keeps what a convolution adds, and there is none"
 expect 78 "'model.attention.clusters' .* from 1 to" "0 clusters" "${train[@]}" model.attention.clusters=0
 expect 78 'train.batch = 41 .* has 40' "a batch larger than the data" "${train[@]}" train.batch=41 --out "$tmp/b"
 expect 78 'another config: train.lr \(0.005, now 0.1\)[^(]*$' "a run of another config" "${train[@]}" train.lr=0.1
-expect 78 'another config: train.steps .*\(a run.s length may change where train.schedule has no end: constant or rsqrt\)$' \
+expect 78 'another config: train.steps .*; only a run that began with train.schedule constant or rsqrt can be made longer$' \
     "a longer run, under a schedule with an end" bash -c '"$@" train.steps=1 >&2 && "$@" train.steps=2' bash \
     "${train[@]}" train.schedule=linear train.warmup=0 --out "$tmp/linear"
 check "left as it was" test "$(hash_of "$tmp/run")" = "$whole"
@@ -113,11 +119,11 @@ refused linformer rank 'an integer from 1 to 65536' 0 65537
 refused nystrom landmarks 'an integer from 1 to 4096' 0 4097
 refused nystrom pinv_iterations 'an integer from 1 to 10' 0 11
 refused nystrom conv_kernel '0 or an odd integer from 0 to 1023' -1 2 4 1022 1024 1025
-unknown lsh clusters ' to lsh, but not to cast, clustered, i-clustered \(got 4; the keys here are type, rounds, buckets, chunk\)$'
-unknown smyrf chunk ' to smyrf, but not to lsh \(got 4; the keys here are type, rounds, cluster_size\)$'
-unknown linear rank ' to linear, but not to linformer \(got 4; the keys here are type\)$'
-unknown performer rank ' to performer, but not to linformer \(got 4; the keys here are type, features\)$'
-unknown clustered top_k ' to clustered, but not to i-clustered \(got 4; the keys here are type, clusters, bits, iterations, hash_bias\)$'
+unknown lsh clusters ' to lsh; those that have it: cast, clustered, i-clustered \(got 4; the keys here are type, rounds, buckets, chunk\)$'
+unknown smyrf chunk ' to smyrf; those that have it: lsh \(got 4; the keys here are type, rounds, cluster_size\)$'
+unknown linear rank ' to linear; those that have it: linformer \(got 4; the keys here are type\)$'
+unknown performer rank ' to performer; those that have it: linformer \(got 4; the keys here are type, features\)$'
+unknown clustered top_k ' to clustered; those that have it: i-clustered \(got 4; the keys here are type, clusters, bits, iterations, hash_bias\)$'
 unknown lsh bucket "; did you mean 'model.attention.buckets'\?"
 unknown nystrom landmark "; did you mean 'model.attention.landmarks'\?"
 names=$("$bin/cast_train" --help | sed -n 's/^attention  *//p' | sed 's/ /, /g')
@@ -173,7 +179,8 @@ mkdir -p "$tmp/official/image"
 touch "$tmp/official/image"/{data_batch_{1..5},test_batch}.bin
 expect 66 "run 'cast_data import image $tmp/official/image --out $tmp/nowhere'" "missing data that could be imported" \
     env CAST_DATA="$tmp/official" "$bin/cast_eval" results/weights/image.safetensors data.dir="$tmp/nowhere"
-expect 78 "'data.dir': ~/x: ~ is not known here; say .HOME/x$" "a home that the shell left as it is" "${train[@]}" 'data.dir=~/x' --out "$tmp/none"
+expect 78 "'data.dir': ~/x: ~ is not known here; write the whole path, $HOME/x$" "a home that the shell left as it is" "${train[@]}" 'data.dir=~/x' --out "$tmp/none"
+expect 78 "'data.dir': ~/x: ~ is not known" "nor where sizes are read from the data" "${train[@]}" task=custom 'data.dir=~/x' --out "$tmp/none"
 expect 78 "'train.init': ~/x" "of weights, too" "${train[@]}" 'train.init=~/x' --out "$tmp/none"
 expect 66 'cast_data import image' "missing data, of a dry run" \
     "$bin/cast_train" "$tmp/tiny.json" task=image data.dir="$tmp/nowhere" --out "$tmp/none2" --dry-run

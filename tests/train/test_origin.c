@@ -263,7 +263,7 @@ static void test_files(void **state) {
     bytes[size - 40] ^= 1;
     refuse("", scratch_write("flipped.safetensors", bytes, size), EX_DATAERR, "is damaged");
     refuse("", scratch_write("text", "no tensors at all", 17), EX_DATAERR, "not safetensors");
-    refuse("", scratch_mkdir("empty"), EX_NOINPUT, "is not a run's directory");
+    refuse("", scratch_mkdir("empty"), EX_NOINPUT, "not a run's: it has no config.json");
     free(bytes);
 }
 
