@@ -6,7 +6,8 @@
     make_custom_dataset.py DIR FOLDER [SIDE]                 texts, or pictures in grey of SIDE x SIDE pixels (Pillow)
 
 A FOLDER holds LABEL/*.txt, or LABEL/*.png or *.jpg, of which a tenth validates and a tenth tests, drawn with seed 1; or
-train/LABEL/..., val/LABEL/... and test/LABEL/... Labels are any words; a line of .csv that begins with "label" is none.
+train/LABEL/..., val/LABEL/... and test/LABEL/... Labels are any words. A first line of .csv whose label is "label" is
+passed over.
 """
 import csv
 import json
@@ -14,6 +15,7 @@ import random
 import struct
 import sys
 from array import array
+from collections import Counter
 from pathlib import Path
 
 SPLITS = "train", "val", "test"
@@ -25,7 +27,7 @@ def write(path, documents, labels, metadata, wide):
     ends = array("q", [0])
     for document in documents:
         ends.append(ends[-1] + len(document))
-    tensors = {"offsets": ("I64", ends), "labels": ("I32", array("i", labels)),  # of pairs also I32 [examples,2] "pairs"
+    tensors = {"offsets": ("I64", ends), "labels": ("I32", array("i", labels)),  # of pairs also I32 "pairs" [examples,2]
                "tokens": ("I16" if wide else "U8", array("h" if wide else "B", (i for d in documents for i in d)))}
     header, size = {"__metadata__": metadata}, 0
     for name, (dtype, data) in tensors.items():
@@ -40,14 +42,24 @@ def write(path, documents, labels, metadata, wide):
             data.tofile(f)
 
 
-def save(splits, vocab, ids=None):
-    """splits: of train, val and test (document, label)s; a document is a row of ids below vocab, not empty. ids: "bytes",
-    each plus 1, of texts, and "pixels" of grey squares, so that programs show them and read others (--input) as such."""
-    words = sorted({label for _, label in splits[0]}, key=lambda word: (len(word) if word.isdigit() else 9999, word))
+def classes_of(splits):
+    """The labels of train, numbers by their size."""
+    count = Counter(label for _, label in splits[0])
+    words = sorted(count, key=lambda word: (len(word) if word.isdecimal() else 9999, word))
     for name, split in zip(SPLITS[1:], splits[1:]):
         for _, label in split:
-            if label not in words:
+            if label not in count:
                 sys.exit(f"{name}: label '{label}' is not among those of train, {', '.join(words[:20])}")
+    once = [word for word in words if count[word] == 1]
+    if once:
+        print(f"warning: {len(once)} labels have one example in train: {', '.join(once[:20])}", file=sys.stderr)
+    return words
+
+
+def save(splits, vocab, ids=None):
+    """splits: of train, val and test (document, label)s; a document is a row of ids below vocab, not empty. ids:
+    "bytes", each plus 1, of texts, "pixels" of grey squares: programs show them and read others (--input) as such."""
+    words = classes_of(splits)
     metadata = {"format": "cast-dataset-1", "task": "custom", "vocab": str(vocab), "classes": str(len(words))}
     if ids:
         metadata["ids"] = ids
@@ -55,7 +67,8 @@ def save(splits, vocab, ids=None):
     where.mkdir(parents=True, exist_ok=True)
     for name, split in zip(SPLITS, splits):
         documents, labels = zip(*split)
-        write(where / f".{name}", documents, [words.index(label) for label in labels], metadata, vocab > 256)
+        number = {word: i for i, word in enumerate(words)}
+        write(where / f".{name}", documents, [number[label] for label in labels], metadata, vocab > 256)
     (where / "train.safetensors").unlink(missing_ok=True)
     for name in reversed(SPLITS):  # train last: where it is, the others are of the same set
         (where / f".{name}").replace(where / f"{name}.safetensors")
@@ -70,29 +83,49 @@ def digits():
     save((examples[:2000], examples[2000:2200], examples[2200:]), 11)
 
 
-def ids_of(text):
-    """A byte's id is itself + 1, as Text's are."""
-    return [byte + 1 for byte in text.encode("utf-8", "surrogateescape")]
-
+# ---- texts, a line each ----
 
 def read_lines(path):
+    is_csv = path.suffix.lower() == ".csv"
+    csv.field_size_limit(2**31 - 1)
+    examples = []
     with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as f:
-        rows = csv.reader(f) if path.suffix == ".csv" else (line.rstrip("\r\n").split("\t", 1) for line in f)
-        examples = []
-        for n, row in enumerate(rows, 1):
-            if not any(row) or n == 1 and row[0].lower() == "label":
+        for n, row in enumerate(csv.reader(f) if is_csv else (line.rstrip("\r\n").split("\t", 1) for line in f), 1):
+            label = row[0].strip() if row else ""
+            if not any(row) or is_csv and n == 1 and label == "label":
                 continue
-            if len(row) != 2 or not row[0] or not row[1]:
+            if len(row) != 2 or not label or not row[1]:
                 sys.exit(f"{path}: example {n}: expected a label and a text, got {str(row)[:80]}")
-            examples.append((ids_of(row[1]), row[0].strip()))
+            examples.append(([byte + 1 for byte in row[1].encode("utf-8", "surrogateescape")], label))
     return examples or sys.exit(f"{path}: holds no example")
 
 
-def read_picture(path, side):
+# ---- files in folders ----
+
+def grey_of(picture):
+    """As the import of CIFAR-10 has it, but for a few colours; what is transparent stands on black."""
     from PIL import Image
-    picture = Image.open(path).convert("L")
-    if side:
-        picture = picture.resize((side, side))
+    if picture.mode.startswith("I"):  # 16 bits
+        wide = picture.convert("I")
+        return Image.frombytes("L", wide.size, bytes((v * 255 + 32895) >> 16 for v in array("i", wide.tobytes())))
+    colour = picture.convert("RGBA")
+    colour = Image.alpha_composite(Image.new("RGBA", colour.size, (0, 0, 0, 255)), colour).convert("RGB")
+    share = 255.5 / 255
+    return colour.convert("L", (0.2989 * share, 0.5870 * share, 0.1140 * share, -0.5))  # it adds 0.5, and cuts
+
+
+def read_picture(path, side):
+    try:
+        from PIL import Image
+        picture = grey_of(Image.open(path))
+    except ImportError:
+        sys.exit("pictures are read by Pillow: pip install pillow, or on Debian apt install python3-pil")
+    except OSError as why:
+        sys.exit(f"{path}: cannot be read: {why}")
+    return picture.resize((side, side)).tobytes() if side else squared(path, picture)
+
+
+def squared(path, picture):
     if picture.width != picture.height:
         sys.exit(f"{path}: {picture.width} x {picture.height} pixels: say the SIDE of the squares that pictures become")
     return picture.tobytes()
@@ -100,7 +133,7 @@ def read_picture(path, side):
 
 def read_folder(folder, side):
     """Examples, and whether they are pictures."""
-    files = sorted(p for p in folder.glob("*/*") if p.suffix.lower() in (".txt", *PICTURES))
+    files = sorted(p for p in folder.glob("[!.]*/[!.]*") if p.suffix.lower() in (".txt", *PICTURES) and p.is_file())
     kinds = {path.suffix.lower() != ".txt" for path in files}
     if len(kinds) != 1:
         sys.exit(f"{folder}: expected LABEL/*.txt, or LABEL/*.png or *.jpg" + (", not both" if files else ""))
@@ -109,24 +142,41 @@ def read_folder(folder, side):
     for path, (document, _) in zip(files, examples):
         if not document:
             sys.exit(f"{path}: is empty")
+        if pictures and len(document) != len(examples[0][0]):
+            sys.exit(f"{path}: another size than {files[0]}: say the SIDE of the squares that pictures become")
     return examples, pictures
 
 
+def deal(examples):
+    """A tenth of each label's, and one at least, validates, and as many test."""
+    random.Random(1).shuffle(examples)
+    splits = [], [], []
+    for label, count in Counter(label for _, label in examples).items():
+        if count < 3:
+            sys.exit(f"label '{label}' has {count} files: 3 are the least, to train, to validate and to test")
+        own, n = [e for e in examples if e[1] == label], max(1, count // 10)
+        for split, part in zip(splits, (own[2 * n:], own[:n], own[n:2 * n])):
+            split.extend(part)
+    return splits
+
+
 def from_folder(folder, side):
-    if (folder / SPLITS[0]).is_dir():
+    if all((folder / name).is_dir() for name in SPLITS):
         splits, kinds = zip(*(read_folder(folder / name, side) for name in SPLITS))
+        if len(set(kinds)) > 1 or any(kinds) and len({len(d) for split in splits for d, _ in split}) > 1:
+            sys.exit(f"{folder}: its splits are not all texts, or pictures of one size")
         pictures = kinds[0]
     else:
         examples, pictures = read_folder(folder, side)
-        random.Random(1).shuffle(examples)
-        n = max(1, len(examples) // 10)
-        splits = examples[2 * n:], examples[:n], examples[n:2 * n]
+        splits = deal(examples)
     save(splits, *(256, "pixels") if pictures else (257, "bytes"))
 
 
 def main():
+    sys.stdout.reconfigure(errors="replace")
+    sys.stderr.reconfigure(errors="replace")
     given = [Path(path) for path in sys.argv[2:]]
-    side = int(sys.argv.pop()) if len(given) == 2 and sys.argv[3].isdigit() else 0
+    side = int(sys.argv.pop()) if len(given) == 2 and sys.argv[3].isdecimal() else 0
     if len(sys.argv) not in (2, 3, 5) or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     for path in given[:1] if side else given:

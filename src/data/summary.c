@@ -16,7 +16,8 @@ enum { BINS = 10, BAR = 40, LABELS_SHOWN = 20, IDS_SHOWN = 16, GREYS = 256 };
 
 const Task *summary_task(const Dataset *d) {
     const char *name = st_meta(&d->file, "task");
-    const Task *t = name ? task_find(name) : NULL;
+    const bool own = !name && st_meta(&d->file, DATASET_IDS);
+    const Task *t = name || own ? task_find(own ? "custom" : name) : NULL;
     return t && task_fits(t, d->vocab, d->classes, d->per_example) ? task_of_set(t, d) : NULL;
 }
 

@@ -29,7 +29,8 @@ const Task *task_of_set(const Task *t, const Dataset *d) {
     static const Task of_bytes = CUSTOM(TOKENS_BYTES), of_pixels = CUSTOM(TOKENS_PIXELS);
     const char *ids = st_meta(&d->file, DATASET_IDS);
     if (t->vocab || !ids) return t;
-    return strcmp(ids, DATASET_BYTES) == 0 ? &of_bytes : &of_pixels;
+    if (strcmp(ids, DATASET_BYTES) == 0) return &of_bytes;
+    return d->per_example == 1 ? &of_pixels : t; /* pairs of pictures are read as numbers */
 }
 
 const Task *task_find(const char *name) {
@@ -69,6 +70,11 @@ static bool find_official(const Task *t, char buf[FILE_PATH_MAX]) {
     return root && *root && t->import && task_join(buf, root, t->name) && t->locate(place, buf);
 }
 
+static void import_way(const Task *t, const char *from, const char *dir, char *buf, size_t size) {
+    *buf = '\0'; /* not all of which need fit */
+    format_add(buf, size, "run 'cast_data import %s %s --out %s'", t->name, from, dir);
+}
+
 void task_way(const Task *t, const char *dir, int most, char *buf, size_t size) {
     char official[FILE_PATH_MAX];
     if (most && most < t->shortest)
@@ -76,8 +82,7 @@ void task_way(const Task *t, const char *dir, int most, char *buf, size_t size) 
     else if (t->generate)
         snprintf(buf, size, "run 'cast_data generate %s --out %s'", t->name, dir);
     else if (find_official(t, official))
-        *buf = '\0',
-        format_add(buf, size, "run 'cast_data import %s %s --out %s'", t->name, official, dir);
+        import_way(t, official, dir, buf, size);
     else if (t->import)
         snprintf(buf, size, "fetch %s and run 'cast_data import %s %s --out %s'", t->url, t->name,
                  t->archive, dir);
@@ -86,8 +91,7 @@ void task_way(const Task *t, const char *dir, int most, char *buf, size_t size) 
             buf, size,
             "there is no importer: scripts/make_custom_dataset.py writes texts and pictures of "
             "one's own in the prepared form, which goes into data.dir as train.safetensors, "
-            "val.safetensors and test.safetensors: tokens, offsets, labels, and of pairs pairs "
-            "(data/README.md)");
+            "val.safetensors and test.safetensors (data/README.md)");
 }
 
 const char *task_setting(const TaskRequest *r, const char *name) {

@@ -59,22 +59,27 @@ static bool open_data(Trained *t, const StFile *f, Err *err) {
                    err->text, way);
 }
 
+/* Of pictures: data of one's own have theirs; of the benchmark's those that are generated have as
+ * many pixels as the model reads, if that is a square, and others one size, whatever of it is read.
+ */
+static int side_of(const Config *c) {
+    const Task *task = c->task;
+    const int most = c->model.conf.max_length, side = picture_side(most);
+    if (!task->vocab) return picture_side(c->model.task.max_length);
+    return task->generate && (int64_t)side * side == most ? side : picture_side(task->max_length);
+}
+
 static bool open_input(Trained *t, const TrainedRequest *r, Err *err) {
     const ModelTask *m = &t->config.model.task;
-    const Task *task = t->config.task;
-    const int most = t->config.model.conf.max_length, side = picture_side(most);
-    const bool of_one_size = task->import && !task->generate; /* whatever of it is read */
     const InputAsked asked = {.from = r->input,
                               .lines = r->lines,
                               .split = r->input_split,
-                              .most = most,
-                              .task = task,
+                              .most = t->config.model.conf.max_length,
+                              .task = t->config.task,
                               .vocab = m->vocab,
                               .classes = m->classes,
                               .per_example = m->per_example,
-                              .side = (int64_t)side * side == most && !of_one_size
-                                          ? side
-                                          : picture_side(task->max_length)};
+                              .side = side_of(&t->config)};
     return input_open(&t->input, &asked, err) &&
            loader_open_set(&t->loader, &t->config, t->split, &t->input.set, err);
 }

@@ -41,6 +41,15 @@ make_own() { # make_own FILE LENGTH VOCAB
     header+="\"__metadata__\":{\"task\":\"custom\",\"vocab\":\"$3\",\"classes\":\"3\"}}"
     put_file "$1" "$header"
 }
+# A pair of a document with itself.
+make_pixel_pairs() { # make_pixel_pairs FILE
+    local header bytes=''
+    put 1 0 && put 1 1 && put 1 2 && put 1 3 && put 8 0 && put 8 4 && put 4 0 && put 4 0 && put 4 0
+    header='{"tokens":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"offsets":{"dtype":"I64","shape":[2],"data_offsets":[4,20]},'
+    header+='"labels":{"dtype":"I32","shape":[1],"data_offsets":[20,24]},"pairs":{"dtype":"I32","shape":[1,2],"data_offsets":[24,32]},'
+    header+='"__metadata__":{"ids":"pixels","vocab":"256","classes":"3"}}'
+    put_file "$1" "$header"
+}
 make_own "$tmp/square" 16 256
 expect 0 '4 x 4 pixels, custom \(label 2\)$' "writes squares of one's own" \
     "${data[@]}" show "$tmp/square" --index 0 --png "$tmp/own.png"
@@ -74,20 +83,49 @@ if python3 -c '' 2>/dev/null; then
     expect 1 'other.tsv: example 1: expected a label and a text' "a line without a label" python3 "${custom[@]}" "$tmp/x" "$tmp"/{a,a,other}.tsv
     expect 1 'nowhere: is no folder' "a folder that is not there" python3 "${custom[@]}" "$tmp/x" "$tmp/nowhere"
     check "leave nothing" test ! -e "$tmp/x"
+else
+    echo "ok - # SKIP no python3: no sets of one's own"
 fi
 if python3 -c 'import PIL' 2>/dev/null; then
-    mkdir -p "$tmp/photos"/{10,9}
+    mkdir -p "$tmp/photos"/{10,9,.hidden}
     for i in {1..10}; do cp "$tmp/x.png" "$tmp/photos/9/$i.png"; cp "$tmp/own.png" "$tmp/photos/10/$i.png"; done
-    expect 0 '16, 2, 2 examples; labels 0 .9., 1 .10.$' "a folder of pictures" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos" 4
-    expect 0 '4 x 4 pixels, custom' "of one size" "${data[@]}" show "$tmp/photo-set" --index 15 --png "$tmp/photo.png"
-    mkdir "$tmp/photos/"{train,val,test} && cp -r "$tmp/photos/10" "$tmp/photos/train/a" &&
-        cp -r "$tmp/photos/10" "$tmp/photos/val/a" && cp -r "$tmp/photos/10" "$tmp/photos/test/a"
-    expect 0 '10, 10, 10 examples; labels 0 .a.$' "in splits" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos"
-    check "shown as such" test -z "$("${data[@]}" show "$tmp/photo-set" --index 3 | grep '[0-9] [0-9]')"
-    check "as they are" cmp "$tmp/own.png" <("${data[@]}" show "$tmp/photo-set" --index 3 --png "$tmp/photo.png" >"$tmp/log"; cat "$tmp/photo.png")
+    cp "$tmp/own.png" "$tmp/photos/.hidden" && echo none >"$tmp/photos/9/._1.png"
+    expect 1 '9/1.png: another size than .*10/1.png: say the SIDE' "pictures of two sizes" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos"
+    expect 0 '16, 2, 2 examples; labels 0 .9., 1 .10.$' "made one" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos" 4
+    expect 0 '4 x 4 pixels, custom' "of that" "${data[@]}" show "$tmp/photo-set" --index 15 --png "$tmp/photo.png"
+    mkdir "$tmp/splits" "$tmp/splits/"{train,val,test}
+    for split in train val test; do cp -r "$tmp/photos/10" "$tmp/splits/$split/a"; done
+    expect 0 '10, 10, 10 examples; labels 0 .a.$' "in splits" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/splits"
+    expect 0 '4 x 4 pixels' "as they are" "${data[@]}" show "$tmp/photo-set" --index 3 --png "$tmp/photo.png"
+    check "to the pixel" cmp "$tmp/own.png" "$tmp/photo.png"
+    expect 0 'label 0$' "shown" "${data[@]}" show "$tmp/photo-set" --index 3
+    check "as such" test -z "$(grep '[0-9] [0-9]' "$tmp/out")"
+    "$bin/cast_train" configs/image.json task=custom data.dir="$tmp/photo-set" model.depth=1 model.d=8 model.heads=1 model.d_ff=8 \
+        train.batch=2 train.steps=1 train.epochs=1 --out "$tmp/seen" >"$tmp/log" 2>&1
+    result $? "train" "$tmp/log"
+    expect 0 'own.png$' "and predict others of their size" "$bin/cast_eval" "$tmp/seen" --input "$tmp/own.png"
+    expect 65 '128 x 128 pixels, expected 4 x 4' "and none of another" "$bin/cast_eval" "$tmp/seen" --input "$tmp/x.png"
+    # A row each of colours, of white that is more and more transparent, and of 16 bits a pixel.
+    mkdir -p "$tmp/kinds/"{train,val,test}/{colour,clear,wide}
+    python3 - "$tmp/kinds" <<'END'
+import sys
+from PIL import Image
+colour = Image.frombytes("RGB", (2, 2), bytes((255, 0, 0, 1, 200, 30, 90, 90, 91, 255, 255, 255)))
+clear = Image.frombytes("RGBA", (2, 2), bytes((255, 255, 255, 0, 9, 9, 9, 0, 255, 255, 255, 255, 7, 7, 7, 255)))
+wide = Image.frombytes("I;16", (2, 2), b"".join(v.to_bytes(2, "little") for v in (0, 1000, 40000, 65535)))
+for split in "train", "val", "test":
+    for name, picture in ("colour", colour), ("clear", clear), ("wide", wide):
+        picture.save(f"{sys.argv[1]}/{split}/{name}/1.png")
+END
+    expect 0 '3, 3, 3 examples' "pictures in colour, with holes, and of 16 bits" python3 "${custom[@]}" "$tmp/kinds-set" "$tmp/kinds"
+    # .2989, .587 and .114 of a colour, times 255.5 / 255, cut; a 257th of 16 bits, rounded.
+    check "are grey as those of the import are" test "$(tail -c 12 "$tmp/kinds-set/train.safetensors" | od -An -v -tu1 | xargs)" = \
+        '0 0 255 7 76 121 90 255 0 4 156 255'
 else
     echo "ok - # SKIP no Pillow: no pictures of one's own"
 fi
+make_pixel_pairs "$tmp/pixel-pairs"
+expect 0 '^0 1 2 3' "pairs of pixels are numbers" "${data[@]}" show "$tmp/pixel-pairs" --index 0
 make_data "$tmp/pairs" retrieval 3 3 3 4
 expect 64 'no grey pictures' "nor texts" "${data[@]}" show "$tmp/pairs" --index 0 --png "$tmp/no.png"
 expect 64 'which example' "--png without --index" "${data[@]}" show "$tmp/paths" --png "$tmp/no.png"
