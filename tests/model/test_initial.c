@@ -73,6 +73,7 @@ static const struct {
     {{.norm = "batch", .per_example = 2, .attention = "\"type\":\"full\""},
      {"fc1.weight", UNIFORM, 0.193649167, DECAYS}}, /* sqrt(6 / (32 + 128)) */
     {{.masked = 0.3, .attention = "\"type\":\"clustered\""}, {0}},
+    {{.attention = "\"type\":\"i-clustered\""}, {0}},
     {{.attention = "\"type\":\"lsh\""}, {0}},
     {{.attention = "\"type\":\"smyrf\""}, {0}},
     {{.attention = "\"type\":\"performer\""}, {0}},
@@ -140,6 +141,18 @@ static void as_the_table_has_it(void **state) {
         if (!used[i]) fail_msg("no model has a %s", rows[i].name);
 }
 
+static void every_mechanism_has_a_model(void **state) {
+    enum { MODELS = sizeof models / sizeof *models };
+    (void)state;
+    for (int i = 0; attn_table[i]; i++) {
+        char type[64];
+        int n = 0;
+        snprintf(type, sizeof type, "\"type\":\"%s\"", attn_table[i]->name);
+        while (n < MODELS && !strstr(models[n].conf.attention, type)) n++;
+        if (attn_table[i]->params && n == MODELS) fail_msg("no model has %s", attn_table[i]->name);
+    }
+}
+
 /* Without a bias hyperplanes pass through the origin: their last column is 0. */
 static void hashes_without_a_bias(void **state) {
     static const char *const types[] = {"clustered", "i-clustered"};
@@ -181,8 +194,8 @@ static void smooth_where_asked(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_table_has_it),
-                                       cmocka_unit_test(hashes_without_a_bias),
-                                       cmocka_unit_test(smooth_where_asked)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_the_table_has_it), cmocka_unit_test(every_mechanism_has_a_model),
+        cmocka_unit_test(hashes_without_a_bias), cmocka_unit_test(smooth_where_asked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
