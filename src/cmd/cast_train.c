@@ -16,7 +16,6 @@
 #include "train/config_schema.h"
 #include "train/fast.h"
 #include "train/helper.h"
-#include "train/run.h"
 #include "train/stop.h"
 #include "train/train.h"
 
@@ -192,7 +191,6 @@ static bool train(Options *o, TrainEnd *end, Err *err) {
     const char *config = of_run ? own : o->line.words[0];
     const int n = o->line.nwords - 1;
     Config c = {0};
-    if (file_is_dir(o->line.words[0]) && !run_check_there(o->line.words[0], err)) return false;
     if (o->out && !*o->out) return err_set(err, EX_USAGE, "--out: a directory without a name");
     if (o->request.dry_run && !o->request.json) log_to_stdout();
     ranks_warn(lanes_open(o->threads));

@@ -6,6 +6,7 @@
 #include "attention/attention.h"
 #include "core/mem.h"
 #include "io/json.h"
+#include "train/run.h"
 
 /* Configs beside the program: in a source tree, of a build in it, installed. */
 static const char *const places[] = {"configs", "../../configs", "../share/cast/configs"};
@@ -143,6 +144,7 @@ cJSON *config_file_read(const char *path, char where[FILE_PATH_MAX], Err *err) {
             err_set(err, EX_USAGE, "'%s': CONFIG comes first, key=value behind it", path);
             return NULL;
         }
+        if (file_is_dir(path) && !run_check_there(path, err)) return NULL;
     }
     cJSON *root = read_on_base(where, 0, err);
     if (!root && err->code == EX_NOINPUT && !strchr(path, '/'))

@@ -70,7 +70,7 @@ expect 78 'another config: train.init ' "but not with others" train train.init="
 
 expect 66 "train.init: $tmp/nowhere: cannot be read" "weights that are not there" train train.init="$tmp/nowhere" --out "$tmp/x"
 mkdir "$tmp/empty"
-expect 66 "train.init: $tmp/empty: is not a run" "a directory that is no run's" train train.init="$tmp/empty" --out "$tmp/x"
+expect 66 "train.init: $tmp/empty: is a directory, but not a run's" "a directory that is no run's" train train.init="$tmp/empty" --out "$tmp/x"
 cp "$tmp/run/config.json" "$tmp/empty"
 expect 66 'has saved nothing there yet' "a run without a checkpoint" train train.init="$tmp/empty" --out "$tmp/x"
 head -c 3000 "$tmp/run/best.safetensors" >"$tmp/torn"

@@ -169,7 +169,7 @@ cp "$tmp/text/test.safetensors" "$tmp/unlike/test.safetensors"
 expect 65 'test.safetensors: vocabulary 257, 2 classes, .* are not those of the other splits' "splits that are unlike" \
     "${data[@]}" verify "$tmp/unlike"
 expect 0 '= label [0-9]$' "shows it" "${data[@]}" show "$tmp/own" --index 2
-expect 64 'place data in the prepared form' "but cannot import it" "${data[@]}" import custom "$tmp/own" --out "$tmp/x"
+expect 64 'there is no importer: scripts/make_custom_dataset.py writes' "but cannot import it" "${data[@]}" import custom "$tmp/own" --out "$tmp/x"
 expect 0 '' "generates Pathfinder, and its official files" "${data[@]}" generate pathfinder --out "$tmp/paths" \
     --train 30 --val 5 --test 5 --difficulty easy --png "$tmp/tree"
 expect 0 'two snakes' "shows what is there" "${data[@]}" show "$tmp/paths"

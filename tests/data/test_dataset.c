@@ -367,7 +367,7 @@ static void test_table(void **state) {
     assert_true(task_fits(task_find("custom"), 3, 2, 2));
     assert_false(task_import(task_find("custom"), &r, &err));
     assert_int_equal(err.code, EX_USAGE);
-    assert_non_null(strstr(err.text, "place data in the prepared form"));
+    assert_non_null(strstr(err.text, "in the prepared form, which goes into data.dir"));
     assert_false(task_generate(task_find("image"), &r, &err));
     assert_int_equal(err.code, EX_USAGE);
     assert_non_null(strstr(err.text, "cast_data import image"));
