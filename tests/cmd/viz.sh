@@ -219,7 +219,7 @@ expect 65 "attention is 'full', which has no clusters" "exact attention" \
 expect 65 "which has no clusters" "a head of it" \
     "${viz[@]}" "$tmp/words" --index 0 --head 0 model.attention.type=full
 expect 65 "which has no clusters" "its figures" "${viz[@]}" "$tmp/words" --stats model.attention.type=naive
-expect 66 'is not a run' "a directory that is no run" "${viz[@]}" "$tmp/words-data" --index 0
+expect 66 "but not a run's" "a directory that is no run" "${viz[@]}" "$tmp/words-data" --index 0
 expect 66 'nodata/test.safetensors' "missing data" "${viz[@]}" "$tmp/words" --index 0 data.dir="$tmp/nodata"
 head -c 5000 "$tmp/words/best.safetensors" >"$tmp/half"
 expect 65 'half' "half a checkpoint" "${viz[@]}" "$tmp/half" --index 0
