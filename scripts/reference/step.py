@@ -63,8 +63,8 @@ def weights_of(model: Model) -> Tensors:
     return {name: w.detach().clone().contiguous() for name, w in model.state_dict().items()}
 
 
-def forward_loss(model: Model, batch: Batch) -> tuple[Output, Tensor]:
-    output = model(batch.documents)
+def forward_loss(model: Model, batch: Batch, members: list | None = None) -> tuple[Output, Tensor]:
+    output = model(batch.documents, members)
     smoothing = model.config.train.label_smoothing
     return output, F.cross_entropy(output.logits, batch.labels, label_smoothing=smoothing)
 
@@ -112,10 +112,11 @@ def choice_tables(choices: list[Clustering | Choice | None], config: Config) -> 
     return tables
 
 
-def step(model: Model, batch: Batch) -> tuple[Tensors, Output]:
-    """Forward and backward; the output file's tensors, and the forward pass's output."""
+def step(model: Model, batch: Batch, members: list | None = None) -> tuple[Tensors, Output]:
+    """Forward and backward; the output file's tensors, and the forward pass's output. `members`
+    imposes clusterings, as in Model.forward."""
     model.zero_grad()
-    output, loss = forward_loss(model, batch)
+    output, loss = forward_loss(model, batch, members)
     loss.backward()
     result = {"logits": spread(output.logits.detach(), batch), "loss": loss.detach().view(1)}
     for name, p in model.named_parameters():

@@ -18,6 +18,7 @@ import cases
 import config as configuration
 import mechanisms
 import model as reference
+import shipped
 from model import Model
 from optim import AdamW, clip_factor, decayed, schedule
 from step import forward_loss, load_model, read_batch, step
@@ -166,6 +167,24 @@ def test_single_assignment_gives_every_token_one_cluster() -> None:
     for N, C in product((1, 5, 24), (1, 4, 7)):
         members = reference.single_assignment_top_k(torch.rand(N, C), math.ceil(N / C))
         assert sorted(torch.cat(members).tolist()) == list(range(N))
+
+
+def test_wrong_choices_are_told() -> None:
+    """By how much, where a cluster has one token of another in exchange."""
+    torch.manual_seed(5)
+    for N, k in product((30, 31), (4, 6, 10)):  # of five clusters
+        scores = torch.rand(N, 5, dtype=torch.float64)
+        for choose, error in (
+            (reference.top_k, shipped.topk_error),
+            (reference.single_assignment_top_k, shipped.sa_error),
+        ):
+            members = choose(scores, k)
+            assert error(reference.Clustering(scores, k, members)) == 0
+            of_both = members[0][-1].clone(), members[1][0].clone()
+            members[0][-1], members[1][0] = of_both[::-1]
+            assert error(reference.Clustering(scores, k, members)) > 1e-3
+            members[0] = members[0][:-1]
+            assert error(reference.Clustering(scores, k, members)) > 1e-3
 
 
 def test_one_cluster_of_all_tokens_is_full_attention() -> None:
