@@ -9,32 +9,12 @@
 #include <cmocka.h>
 
 #include "core/gemm.h"
-#include "train/small.h"
-
-typedef struct Fixture {
-    Config c;
-    Loader f;
-    Arena a;
-} Fixture;
-
-static void open_loader(Fixture *x) {
-    Err err;
-    if (!loader_open(&x->f, &x->c, &err)) fail_msg("%s", err.text);
-    loader_layout(&x->f, &x->a);
-    assert_true(arena_open(&x->a, x->a.used, &err));
-    loader_layout(&x->f, &x->a);
-}
+#include "train/fixture.h"
 
 static void open_feed(Fixture *x, const char *train, bool pairs) {
     *x = (Fixture){0};
     small_config(&x->c, train, pairs);
-    open_loader(x);
-}
-
-static void close_feed(Fixture *x) {
-    loader_close(&x->f);
-    arena_close(&x->a);
-    config_free(&x->c);
+    fixture_open_loader(x);
 }
 
 static void test_an_epoch_is_a_permutation(void **state) {
@@ -60,7 +40,7 @@ static void test_an_epoch_is_a_permutation(void **state) {
         loader_train(&x.f, n == 0 ? 5 : 2, 1);
         assert_memory_equal(x.f.batch.examples, &order[n == 0][9], 3 * sizeof(int));
     }
-    close_feed(&x);
+    fixture_close(&x);
 }
 
 static void test_another_seed_is_another_order(void **state) {
@@ -72,7 +52,7 @@ static void test_another_seed_is_another_order(void **state) {
         open_feed(&x, seed ? "\"batch\":20,\"seed\":2" : "\"batch\":20", false);
         loader_train(&x.f, 1, 0);
         memcpy(order[seed], x.f.batch.examples, sizeof order[seed]);
-        close_feed(&x);
+        fixture_close(&x);
     }
     assert_memory_not_equal(order[0], order[1], sizeof order[0]);
 }
@@ -110,7 +90,7 @@ static void test_batches_of_a_split(void **state) {
             assert_true(x.f.batch.tokens == tokens);
             assert_true(fabs(x.f.batch.flops - flops) < 1e-9 * flops);
         }
-        close_feed(&x);
+        fixture_close(&x);
     }
 }
 
@@ -150,11 +130,11 @@ static void test_augmented_examples(void **state) {
             small_config(&x.c, train[way], pairs);
             x.c.augment = true;
             x.c.augmentation.drop = 0.4;
-            open_loader(&x);
+            fixture_open_loader(&x);
             assert_int_equal(check_epochs(&x, 1 + pairs), 2 * 60);
             loader_split(&x.f, SPLIT_TRAIN, 3);
             check_sample(&x.f, SPLIT_TRAIN, 0);
-            close_feed(&x);
+            fixture_close(&x);
         }
 }
 
@@ -199,7 +179,7 @@ static void test_evaluation(void **state) {
         assert_true(score.loss > 0 && fabs(score.accuracy * 7 - round(score.accuracy * 7)) < 1e-9);
         engine_close(&e);
         mem_free(w);
-        close_feed(&x);
+        fixture_close(&x);
     }
 }
 
@@ -240,7 +220,7 @@ static void test_a_watched_evaluation(void **state) {
     assert_true(fabs(score.accuracy * 6 - round(score.accuracy * 6)) < 1e-9);
     engine_close(&e);
     mem_free(w);
-    close_feed(&x);
+    fixture_close(&x);
 }
 
 /* The same examples as with all splits, where the others' files are gone. */
@@ -279,7 +259,7 @@ static void test_one_split_of_two_views(void **state) {
         loader_close(&f);
         loader_close(&all);
     }
-    close_feed(&x);
+    fixture_close(&x);
 }
 
 int main(void) {

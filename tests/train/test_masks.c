@@ -10,31 +10,15 @@
 #include "core/gemm.h"
 #include "core/token.h"
 #include "train/evaluate.h"
-#include "train/small.h"
+#include "train/fixture.h"
 #include "train/update.h"
-
-typedef struct Fixture {
-    Config c;
-    Loader f;
-    Arena a;
-} Fixture;
 
 static void open_fixture(Fixture *x, const char *train, bool pairs) {
     char all[256];
-    Err err;
     *x = (Fixture){0};
     snprintf(all, sizeof all, "\"objective\":\"masked\",\"mask\":0.3,%s", train);
     small_config(&x->c, all, pairs);
-    if (!loader_open(&x->f, &x->c, &err)) fail_msg("%s", err.text);
-    loader_layout(&x->f, &x->a);
-    assert_true(arena_open(&x->a, x->a.used, &err));
-    loader_layout(&x->f, &x->a);
-}
-
-static void close_fixture(Fixture *x) {
-    loader_close(&x->f);
-    arena_close(&x->a);
-    config_free(&x->c);
+    fixture_open_loader(x);
 }
 
 static void test_each_token_as_often(void **state) {
@@ -91,7 +75,7 @@ static void test_masks_of_batches(void **state) {
         loader_split(&x.f, SPLIT_VAL, 6);
         assert_int_equal(x.f.batch.n, 1);
         check_sample(&x.f, SPLIT_VAL, 0);
-        close_fixture(&x);
+        fixture_close(&x);
     }
 }
 
@@ -111,7 +95,7 @@ static uint64_t hash_of_masks(const char *train, int epoch, bool validation) {
                     if (x.f.batch.samples[i].ids[0][k] == TOKEN_MASKED)
                         hash += rng_u64(rng_key((uint64_t)x.f.batch.examples[i]), (uint64_t)k);
         }
-    close_fixture(&x);
+    fixture_close(&x);
     return hash;
 }
 
@@ -153,7 +137,7 @@ static double norm_of_update(const char *train, bool pairs, double answers, doub
     engine_close(&e);
     mem_free(grads);
     arena_close(&a);
-    close_fixture(&x);
+    fixture_close(&x);
     return u.norm;
 }
 
@@ -165,7 +149,7 @@ static void test_the_mean_over_masked_tokens(void **state) {
         small_data(12, 7, 5, pairs);
         open_fixture(&x, "\"batch\":6", pairs);
         const double answers = loader_answers(&x.f, 1);
-        close_fixture(&x);
+        fixture_close(&x);
         const double norm = norm_of_update("\"batch\":6", pairs, answers, &sum);
         assert_true(fabs(norm - sum) < 1e-5 * norm);
         const double same = norm_of_update("\"batch\":2,\"accumulate\":3", pairs, answers, &part);
@@ -191,7 +175,7 @@ static void test_evaluation_is_a_token(void **state) {
         assert_true(evaluate(batch == 1 ? &score : &again, &e, &x.f, SPLIT_VAL, "", NULL, &err));
         engine_close(&e);
         mem_free(w);
-        close_fixture(&x);
+        fixture_close(&x);
     }
     assert_true(score.loss == again.loss && score.accuracy == again.accuracy);
     assert_true(score.accuracy <= 1 && fabs(score.loss - log(16)) < 1.5);

@@ -17,18 +17,12 @@
 #include "data/listops.h"
 #include "tiny.h"
 #include "train/approximate.h"
-#include "train/small.h"
+#include "train/fixture.h"
 #include "train/update.h"
 
 enum { SEED = 264, UPDATE = 9, WIDTH = 8 };
 
 /* ---- a config, its data and what reads them ---- */
-
-typedef struct Fixture {
-    Config c;
-    Loader f;
-    Arena a;
-} Fixture;
 
 /* A split of `count` examples, all of the same documents: each the first so many of ids. */
 static DatasetWriter *same_examples(const Task *task, const char *name, int count, const int *ids,
@@ -66,16 +60,7 @@ static void open_fixture(Fixture *x, const char *task, const char *data, const c
     *x = (Fixture){0};
     const char *path = scratch_write("config.json", text, (size_t)n);
     if (!config_load(&x->c, path, NULL, 0, &err)) fail_msg("%s", err.text);
-    if (!loader_open(&x->f, &x->c, &err)) fail_msg("%s", err.text);
-    loader_layout(&x->f, &x->a);
-    assert_true(arena_open(&x->a, x->a.used, &err));
-    loader_layout(&x->f, &x->a);
-}
-
-static void close_fixture(Fixture *x) {
-    loader_close(&x->f);
-    arena_close(&x->a);
-    config_free(&x->c);
+    fixture_open_loader(x);
 }
 
 static void count_up(int *ids, int n) {
@@ -122,7 +107,7 @@ static void order_of_epochs(void **state) {
         loader_train(&x.f, epoch * loader_updates_per_epoch(&x.f) + 1, 0);
         assert_memory_equal(x.f.batch.examples, stream_order + 5 * epoch, 5 * sizeof(int));
     }
-    close_fixture(&x);
+    fixture_close(&x);
 }
 
 #define TEXT_HOLDOUT ",\"holdout\":0.25,\"holdout_seed\":5"
@@ -137,7 +122,7 @@ static void held_out_reviews(void **state) {
     assert_int_equal(x.f.examples[SPLIT_VAL], HELD);
     for (int i = 0; i < HELD; i++)
         assert_int_equal(loader_index(&x.f, SPLIT_VAL, i), stream_held_out[i]);
-    close_fixture(&x);
+    fixture_close(&x);
 }
 
 /* ---- dropout ---- */
@@ -197,7 +182,7 @@ static void dropout_of_a_pair(void **state) {
         check_places(&s, grads, place);
         mem_free(grads);
         arena_close(&a);
-        close_fixture(&x);
+        fixture_close(&x);
     }
 }
 
@@ -230,7 +215,7 @@ static void masks(void **state) {
     is_masked(&s[1], 0, stream_mask_val[0]);
     loader_split(&x.f, SPLIT_TEST, 0);
     is_masked(&s[1], 0, stream_mask_test[0]);
-    close_fixture(&x);
+    fixture_close(&x);
 }
 
 static void masks_of_pairs(void **state) {
@@ -247,7 +232,7 @@ static void masks_of_pairs(void **state) {
         loader_split(&x.f, SPLIT_TEST, 1);
         is_masked(&s[0], j, stream_mask_test_pair[j]);
     }
-    close_fixture(&x);
+    fixture_close(&x);
 }
 
 /* ---- augmentation ---- */
@@ -268,7 +253,7 @@ static void augmented_is(const char *task, const char *data, const int *ids, int
     open_augmented(&x, task, data, ids, (const int[]){n, 0});
     assert_int_equal(x.f.batch.samples[0].length[0], n);
     assert_memory_equal(x.f.batch.samples[0].ids[0], want, (size_t)n * sizeof *want);
-    close_fixture(&x);
+    fixture_close(&x);
 }
 
 static void pictures(void **state) {
@@ -296,7 +281,7 @@ static void lost_tokens(void **state) {
     count_up(ids, 10);
     open_augmented(&x, "retrieval", ",\"drop\":0.4", ids, (const int[]){10, 10});
     for (int j = 0; j < 2; j++) is_masked(&x.f.batch.samples[0], j, stream_lost[j]);
-    close_fixture(&x);
+    fixture_close(&x);
 }
 
 /* ---- cast_bench --approximation ---- */
@@ -317,7 +302,7 @@ static void random_approximation(void **state) {
         assert_true(fabs(nearness_error(&near) - stream_approximation[layer]) < 1e-5);
     }
     approximation_free(&a);
-    close_fixture(&x);
+    fixture_close(&x);
 }
 
 int main(void) {
