@@ -9,10 +9,11 @@
 
 #include "core/mem.h"
 #include "data/bytes.h"
+#include "data/grey.h"
 #include "io/lock.h"
 
 #define FORMAT "cast-dataset-1"
-enum { GREYS = 256, VOCAB_MAX = 32768, CLASSES_MAX = 1 << 20, SCAN = 1 << 12 };
+enum { VOCAB_MAX = 32768, CLASSES_MAX = 1 << 20, SCAN = 1 << 12 };
 
 const char *const split_names[SPLITS + 1] = {"train", "val", "test", NULL};
 

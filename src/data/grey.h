@@ -4,6 +4,8 @@
 #ifndef DATA_GREY_H
 #define DATA_GREY_H
 
+enum { GREYS = 256 };
+
 /* Each colour's share of y. That they are looked up keeps the compiler from fusing products into
  * the sums. */
 typedef struct GreyTable {

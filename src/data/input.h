@@ -5,8 +5,8 @@
  *   pairs       a line of two columns between TABs, or of LRA's five: retrieval, and custom pairs
  *   expressions a line each, with LRA's parentheses or without; a header and targets behind a TAB
  *               are passed over: listops
- *   numbers     a line of ids between blanks, of a pair two such columns: custom, where the set it
- *               was trained on does not say that ids are bytes or pixels
+ *   numbers     a line of ids between blanks, of a pair two such columns: custom, where the set
+ *               that was trained on does not say that they are bytes or pixels
  *
  * of a file, of standard input, or, where an example is a file, of a directory's. Blank lines are
  * passed over. A prepared split can be given too, with labels, which are not looked at, or

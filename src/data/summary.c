@@ -8,11 +8,12 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "data/bytes.h"
+#include "data/grey.h"
 #include "data/picture.h"
 #include "io/png.h"
 #include "io/text.h"
 
-enum { BINS = 10, BAR = 40, LABELS_SHOWN = 20, IDS_SHOWN = 16, GREYS = 256 };
+enum { BINS = 10, BAR = 40, LABELS_SHOWN = 20, IDS_SHOWN = 16 };
 
 const Task *summary_task(const Dataset *d) {
     const char *name = st_meta(&d->file, "task");
