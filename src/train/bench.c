@@ -177,11 +177,12 @@ static void time_exchange(Bench *b, BenchResult *r) {
     const double moved = ranks_meter().bytes;
     for (int s = 1; s <= STEPS; s++) {
         const double before = ranks_meter().seconds;
-        b->engine.deal.learns = false; /* such short ones say nothing of paces */
         engine_begin_update(&b->engine);
-        for (int micro = 0; micro < batches; micro++)
+        for (int micro = 0; micro < batches; micro++) {
+            b->engine.deal.learns = false; /* such short ones say nothing of paces */
             engine_step(&b->engine, short_ones, b->c->train.batch, 1, rng_key(1), b->grads,
                         &(Outcome){.loss = b->loss}, NULL);
+        }
         engine_weights(&b->engine, b->state.w);
         b->step[s - 1] = (ranks_meter().seconds - before) / batches;
     }
