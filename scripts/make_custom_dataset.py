@@ -56,6 +56,12 @@ def classes_of(splits):
     return words
 
 
+def shown(word):
+    """As a class can be called: at most 64 bytes that a terminal can show."""
+    plain = "".join(c if c.isprintable() else "?" for c in word)
+    return plain.encode(errors="replace")[:64].decode(errors="ignore")
+
+
 def save(splits, vocab, ids=None):
     """splits: of train, val and test (document, label)s; a document is a row of ids below vocab, not empty. ids:
     "bytes", each plus 1, of texts, "pixels" of grey squares: programs show them and read others (--input) as such."""
@@ -63,6 +69,8 @@ def save(splits, vocab, ids=None):
     metadata = {"format": "cast-dataset-1", "task": "custom", "vocab": str(vocab), "classes": str(len(words))}
     if ids:
         metadata["ids"] = ids
+    if words != [str(i) for i in range(len(words))]:
+        metadata["labels"] = json.dumps([shown(word) for word in words])
     where = Path(sys.argv[1])
     where.mkdir(parents=True, exist_ok=True)
     for name, split in zip(SPLITS, splits):

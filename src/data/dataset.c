@@ -66,7 +66,8 @@ static bool read_meta(Dataset *d, Err *err) {
                        "%s: format \"%.40s\" is not a dataset of this version (\"%s\")", f->path,
                        format, FORMAT);
     return meta_int(f, "vocab", VOCAB_MAX, &d->vocab, err) &&
-           meta_int(f, "classes", CLASSES_MAX, &d->classes, err) && check_kind(d, err);
+           meta_int(f, "classes", CLASSES_MAX, &d->classes, err) && check_kind(d, err) &&
+           classes_open(&d->names, f, d->classes, err);
 }
 
 static const StTensor *want_vector(const StFile *f, const char *name, Dtype dtype, int64_t least,
@@ -230,6 +231,7 @@ bool dataset_open_unlabelled(Dataset *d, const char *path, Err *err) {
 
 void dataset_close(Dataset *d) {
     st_close(&d->file);
+    classes_close(&d->names);
     mem_free(d->unlabelled);
     *d = (Dataset){0};
 }

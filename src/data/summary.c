@@ -28,15 +28,14 @@ static void print_bar(const char *name, int64_t count, int64_t total, int64_t mo
     int n = most > 0 ? (int)((double)count / (double)most * BAR + 0.5) : 0;
     memset(bar, '#', sizeof bar);
     bar[n] = 0;
-    printf("  %-16s %6.2f %% %11" PRId64 "  %s\n", name, 100.0 * (double)count / (double)total,
-           count, bar);
+    printf("  %-*s %6.2f %% %11" PRId64 "  %s\n", text_field(name, 16), name,
+           100.0 * (double)count / (double)total, count, bar);
 }
 
 /* That of number k, with the name it has, if any. */
 static void print_share(int k, const char *name, int64_t count, int64_t total, int64_t most) {
-    char both[32];
-    snprintf(both, sizeof both, "%d%s%s", k, name ? " " : "", name ? name : "");
-    print_bar(both, count, total, most);
+    char both[64];
+    print_bar(class_text(k, name, both, sizeof both), count, total, most);
 }
 
 static int64_t largest(const int64_t *count, int n) {
@@ -98,6 +97,12 @@ static void print_lengths(const Dataset *d) {
     mem_free(length);
 }
 
+/* What a class is called; NULL: it has no name. */
+static const char *class_of(const Dataset *d, const Task *task, int k) {
+    const char *const *names = task && task->labels ? task->labels : d->names.name;
+    return names ? names[k] : NULL;
+}
+
 static void print_labels(const Dataset *d, const Task *task) {
     int64_t *count = mem_alloc((size_t)d->classes, sizeof *count);
     for (int i = 0; i < d->examples; i++) count[d->labels[i]]++;
@@ -105,7 +110,7 @@ static void print_labels(const Dataset *d, const Task *task) {
     printf("labels: %d classes; always the most frequent one would be right in %.2f %%\n",
            d->classes, 100.0 * (double)most / d->examples);
     for (int k = 0; k < d->classes && k < LABELS_SHOWN; k++)
-        print_share(k, task && task->labels ? task->labels[k] : NULL, count[k], d->examples, most);
+        print_share(k, class_of(d, task, k), count[k], d->examples, most);
     if (d->classes > LABELS_SHOWN) printf("  ... %d more\n", d->classes - LABELS_SHOWN);
     mem_free(count);
 }
@@ -191,9 +196,9 @@ bool summary_print_example(const Dataset *d, const SummaryExample *e, Err *err) 
     const Task *task = summary_task(d);
     if (!may_augment(d, e, err)) return false;
     const bool pair = d->per_example > 1, values = !task || task->tokens == TOKENS_VALUES;
-    const char *const *names = task ? task->labels : NULL;
     const int label = d->labels[e->index];
-    if (names && !pair) printf("%s (label %d)\n", names[label], label);
+    const char *name = class_of(d, task, label);
+    if (name && !pair) printf("%s (label %d)\n", name, label);
     for (int which = 0; which < d->per_example; which++) {
         int n, *ids = read_ids(d, e, which, &n);
         if (pair) printf("document %d:\n", dataset_document(d, e->index, which));
@@ -201,8 +206,8 @@ bool summary_print_example(const Dataset *d, const SummaryExample *e, Err *err) 
         if (values && pair && which == 0) putchar('\n');
         mem_free(ids);
     }
-    if (names && pair) printf("= %s (label %d)\n", names[label], label);
-    if (!names) printf("= %s%d\n", task && task->words ? "" : "label ", label);
+    if (name && pair) printf("= %s (label %d)\n", name, label);
+    if (!name) printf("= %s%d\n", task && task->words ? "" : "label ", label);
     return true;
 }
 
@@ -223,8 +228,9 @@ bool summary_write_png(const Dataset *d, const SummaryExample *e, const char *pa
     bool ok = png_grey_write(path, grey, side, side, err);
     mem_free(grey);
     mem_free(ids);
+    const char *name = class_of(d, task, label);
     if (ok)
         text_print(stdout, "%s: %d x %d pixels, %s (label %d)\n", path, side, side,
-                   task->labels ? task->labels[label] : task->name, label);
+                   name ? name : task->name, label);
     return ok;
 }

@@ -173,3 +173,7 @@ int text_width(const char *s) {
     for (; *s; n++) s = next(s, c);
     return n;
 }
+
+int text_field(const char *s, int characters) {
+    return characters + (int)strlen(s) - text_width(s);
+}

@@ -33,6 +33,8 @@ int text_order(const void *a, const void *b);
 bool text_ends(const char *s, const char *end);
 /* Characters, not bytes, of what text_plain writes. */
 int text_width(const char *s);
+/* The width to print s with, as of "%-*s", so that it takes so many characters. */
+int text_field(const char *s, int characters);
 /* open_memstream, which does not fail (core/malloc.c). */
 FILE *text_stream(char **text, size_t *size);
 

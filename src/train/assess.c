@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "io/json_print.h"
+#include "io/text.h"
 #include "train/predict.h"
 
 enum { CLASSES_SHOWN = 12, MISTAKES_SHOWN = 10 };
@@ -137,14 +138,15 @@ static void print_confusion(FILE *f, const Assessment *a, const Trained *t) {
     char name[64];
     int width = 16;
     for (int k = 0; k < a->K; k++) {
-        const int n = (int)strlen(trained_class(t, k, name, sizeof name));
+        const int n = text_width(trained_class(t, k, name, sizeof name));
         if (n > width) width = n;
     }
     fprintf(f, "\nconfusion: a row a label, a column what was predicted\n  %-*s", width, "");
     for (int k = 0; k < a->K; k++) fprintf(f, " %6d", k);
     fprintf(f, "    right\n");
     for (int i = 0; i < a->K; i++) {
-        fprintf(f, "  %-*s", width, trained_class(t, i, name, sizeof name));
+        trained_class(t, i, name, sizeof name);
+        fprintf(f, "  %-*s", text_field(name, width), name);
         for (int k = 0; k < a->K; k++) fprintf(f, at(a, i, k) ? " %6d" : "      .", at(a, i, k));
         if (a->labels[i])
             fprintf(f, "  %5.1f %%\n", 100 * share(at(a, i, i), a->labels[i]));

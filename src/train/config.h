@@ -28,6 +28,7 @@ typedef struct Config {
     double holdout;       /* of tasks that hold out, else 0 */
     int holdout_seed;
     Model model;
+    ClassNames own_names; /* of classes of data of one's own */
     TrainConf train;
     cJSON *resolved; /* every key with its value */
 } Config;
@@ -40,6 +41,9 @@ bool config_load(Config *c, const char *path, char *const *overrides, int count,
 bool config_open(Config *c, const cJSON *root, const char *where, char *const *overrides, int count,
                  Err *err);
 void config_free(Config *c);
+
+/* What class k is called: the task's name for it, or that of the data; NULL: it has none. */
+const char *config_class(const Config *c, int k);
 
 /* runs/<name of the file>[-<hash of the overrides>], so that the same command finds the same run
  * again. */

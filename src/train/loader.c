@@ -20,7 +20,8 @@ static bool check_name(const Dataset *d, const Task *task, Err *err) {
 static bool check_task(const Dataset *d, const Config *c, Err *err) {
     const ModelTask *m = &c->model.task;
     if (d->vocab == m->vocab && d->classes == m->classes && d->per_example == m->per_example)
-        return check_name(d, c->task, err);
+        return check_name(d, c->task, err) &&
+               classes_agree(&d->names, &c->own_names, d->file.path, d->classes, err);
     return err_set(err, EX_DATAERR,
                    "%s: vocabulary %d, %d classes and %d documents an example are not those of "
                    "task %s (%d, %d, %d)",

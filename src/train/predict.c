@@ -109,7 +109,8 @@ void predictions_print(FILE *f, const Predictions *p, const Trained *t) {
     fprintf(f, "probability  %-24s  example\n", "class");
     for (int i = 0; i < p->n; i++) {
         trained_class(t, p->predicted[i], class, sizeof class);
-        fprintf(f, "%9.2f %%  %-24s  ", 100 * probabilities(p, i)[p->predicted[i]], class);
+        fprintf(f, "%9.2f %%  %-*s  ", 100 * probabilities(p, i)[p->predicted[i]],
+                text_field(class, 24), class);
         text_plain(f, t->input.name[i]);
         fputc('\n', f);
     }
@@ -123,11 +124,11 @@ void predictions_print(FILE *f, const Predictions *p, const Trained *t) {
 }
 
 static cJSON *prediction(const Predictions *p, const Trained *t, int i) {
-    const char *const *names = t->config.task->labels;
+    const char *class = config_class(&t->config, p->predicted[i]);
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "example", t->input.name[i]);
     cJSON_AddNumberToObject(o, "predicted", p->predicted[i]);
-    if (names) cJSON_AddStringToObject(o, "class", names[p->predicted[i]]);
+    if (class) cJSON_AddStringToObject(o, "class", class);
     cJSON_AddItemToObject(o, "probabilities", cJSON_CreateDoubleArray(probabilities(p, i), p->K));
     return o;
 }

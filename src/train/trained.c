@@ -202,9 +202,7 @@ bool trained_evaluate(Score *score, Trained *t, const char *what, const Watch *w
 }
 
 const char *trained_class(const Trained *t, int k, char *buf, size_t size) {
-    const char *const *names = t->config.task->labels;
-    snprintf(buf, size, "%d%s%.24s", k, names ? " " : "", names ? names[k] : "");
-    return buf;
+    return class_text(k, config_class(&t->config, k), buf, size);
 }
 
 char *trained_drawn(const Trained *t, char *buf, size_t size) {

@@ -67,12 +67,20 @@ if python3 -c '' 2>/dev/null; then
     expect 0 '2, 2, 2 examples; labels 0 .neg., 1 .pos.$' "labelled texts" python3 "${custom[@]}" "$tmp/texts" "$tmp"/a.{tsv,csv,tsv}
     expect 0 'val.safetensors: 2 examples, 14 tokens: OK' "are as many bytes" "${data[@]}" verify "$tmp/texts"
     expect 0 '^good, "yes"$' "and shown so" "${data[@]}" show "$tmp/texts/val.safetensors" --index 0
+    expect 0 '^pos .label 1.$' "a label is as it was" "${data[@]}" show "$tmp/texts/val.safetensors" --index 0
+    expect 0 '^  0 neg  *50.00 %' "in counts too" "${data[@]}" show "$tmp/texts/val.safetensors"
     expect 0 '^b.xe4d$' "whatever they are" "${data[@]}" show "$tmp/texts/val.safetensors" --index 1
     "$bin/cast_train" configs/text.json task=custom data.dir="$tmp/texts" model.depth=1 model.d=8 model.heads=1 model.d_ff=8 \
         train.batch=2 train.steps=1 train.epochs=1 --out "$tmp/read" >"$tmp/log" 2>&1
     result $? "train" "$tmp/log"
     echo 'a film' >"$tmp/film.txt"
-    expect 0 "$tmp/film.txt$" "and predict others" "$bin/cast_eval" "$tmp/read" --input "$tmp/film.txt"
+    expect 0 "% +(0 neg|1 pos) .*$tmp/film.txt$" "and predict others" "$bin/cast_eval" "$tmp/read" --input "$tmp/film.txt"
+    expect 0 '"class":"(neg|pos)"' "for programs" "$bin/cast_eval" "$tmp/read" --input "$tmp/film.txt" --json
+    expect 0 '^  1 pos +[0-9.]' "right and wrong by label" "$bin/cast_eval" "$tmp/read"
+    cp -r "$tmp/texts" "$tmp/mixed"
+    sed 's/"labels": "\[\\"neg/"labels": "[\\"nag/' "$tmp/texts/val.safetensors" >"$tmp/mixed/val.safetensors"
+    expect 65 "mixed/val.safetensors: calls class 0 'nag', and the training split 'neg'" "splits of two sets" \
+        "$bin/cast_train" configs/text.json task=custom data.dir="$tmp/mixed" train.batch=2 --out "$tmp/mixed-run"
     sed 's/"ids": "bytes"/"ids": "words"/' "$tmp/texts/val.safetensors" >"$tmp/other.safetensors"
     expect 65 'metadata "ids": expected "bytes" of a vocab of 257 or "pixels" of 256, got "words" of 257' "ids of another kind" \
         "${data[@]}" show "$tmp/other.safetensors"
@@ -92,13 +100,13 @@ if python3 -c 'import PIL' 2>/dev/null; then
     cp "$tmp/own.png" "$tmp/photos/.hidden" && echo none >"$tmp/photos/9/._1.png"
     expect 1 '9/1.png: another size than .*10/1.png: say the SIDE' "pictures of two sizes" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos"
     expect 0 '16, 2, 2 examples; labels 0 .9., 1 .10.$' "made one" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos" 4
-    expect 0 '4 x 4 pixels, custom' "of that" "${data[@]}" show "$tmp/photo-set" --index 15 --png "$tmp/photo.png"
+    expect 0 '4 x 4 pixels, 10 .label 1.' "of that" "${data[@]}" show "$tmp/photo-set" --index 15 --png "$tmp/photo.png"
     mkdir "$tmp/splits" "$tmp/splits/"{train,val,test}
     for split in train val test; do cp -r "$tmp/photos/10" "$tmp/splits/$split/a"; done
     expect 0 '10, 10, 10 examples; labels 0 .a.$' "in splits" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/splits"
     expect 0 '4 x 4 pixels' "as they are" "${data[@]}" show "$tmp/photo-set" --index 3 --png "$tmp/photo.png"
     check "to the pixel" cmp "$tmp/own.png" "$tmp/photo.png"
-    expect 0 'label 0$' "shown" "${data[@]}" show "$tmp/photo-set" --index 3
+    expect 0 '^a .label 0.$' "shown" "${data[@]}" show "$tmp/photo-set" --index 3
     check "as such" test -z "$(grep '[0-9] [0-9]' "$tmp/out")"
     "$bin/cast_train" configs/image.json task=custom data.dir="$tmp/photo-set" model.depth=1 model.d=8 model.heads=1 model.d_ff=8 \
         train.batch=2 train.steps=1 train.epochs=1 --out "$tmp/seen" >"$tmp/log" 2>&1

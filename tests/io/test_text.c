@@ -79,6 +79,7 @@ static void test_other_bytes(void **state) {
                 "a b c\xc2\xa0");
     becomes(text_plain, "", "");
     assert_int_equal(text_width("\xc3\xa9\xff"), 2);
+    assert_int_equal(text_field("\xc3\xa9", 5), 6);
 }
 
 int main(void) {

@@ -1,0 +1,108 @@
+#include "data/classes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "scratch.h"
+
+/* The names that a file with this "labels" has of so many classes. */
+static bool names_of(ClassNames *c, StFile *f, const char *labels, int classes, Err *err) {
+    const uint8_t one = 1;
+    const StTensor t = st_tensor("tokens", DT_U8, 1, (const int64_t[]){1}, &one);
+    const StMeta meta = {"labels", labels};
+    const char *path = scratch("named.safetensors");
+    if (!st_write(path, KIND_TENSORS, &t, 1, &meta, labels != NULL, err) || !st_open(f, path, err))
+        fail_msg("%s", err->text);
+    return classes_open(c, f, classes, err);
+}
+
+static void test_names(void **state) {
+    ClassNames c;
+    StFile f;
+    Err err = {0};
+    assert_true(names_of(&c, &f, "[\"bad\", \"gr\\u00fcn\"]", 2, &err));
+    assert_string_equal(c.name[0], "bad");
+    assert_string_equal(c.name[1], "gr\xc3\xbcn");
+    classes_close(&c);
+    assert_null(c.name);
+    st_close(&f);
+    assert_true(names_of(&c, &f, NULL, 2, &err));
+    assert_null(c.name);
+    classes_close(&c);
+    st_close(&f);
+}
+
+#define X16 "xxxxxxxxxxxxxxxx"
+#define X64 X16 X16 X16 X16
+
+static void test_what_is_no_name(void **state) {
+    static const char *const labels[] = {"",
+                                         "bad",
+                                         "{\"a\":\"b\"}",
+                                         "[]",
+                                         "[\"a\"]",
+                                         "[\"a\",1]",
+                                         "[\"a\",\"\"]",
+                                         "[\"a\",\"b\",\"c\"]",
+                                         "[\"a\",[]]",
+                                         "[\"a\",null]",
+                                         "[\"a\",\"b\"",
+                                         "[\"a\",\"\\n\"]",
+                                         "[\"a\",\"\\u009b\"]",
+                                         "[\"a\",\"x" X64 "\"]"};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        ClassNames c;
+        StFile f;
+        Err err = {0};
+        assert_false(names_of(&c, &f, labels[i], 2, &err));
+        assert_int_equal(err.code, EX_DATAERR);
+        assert_non_null(strstr(err.text, "named.safetensors: metadata \"labels\": expected a JSON "
+                                         "array of 2 names of 1 to 64 bytes, got "));
+        assert_null(c.name);
+        assert_null(c.list);
+        st_close(&f);
+    }
+    ClassNames c;
+    StFile f;
+    Err err = {0};
+    assert_true(names_of(&c, &f, "[\"" X64 "\"]", 1, &err));
+    classes_close(&c);
+    st_close(&f);
+}
+
+static void test_agree(void **state) {
+    const ClassNames a = {.name = (const char *[]){"no", "yes"}},
+                     b = {.name = (const char *[]){"no", "oui"}}, none = {0};
+    Err err = {0};
+    assert_true(classes_agree(&a, &a, "val", 2, &err) && classes_agree(&a, &b, "val", 1, &err));
+    assert_true(classes_agree(&none, &a, "val", 2, &err));
+    assert_true(classes_agree(&a, &none, "val", 2, &err));
+    assert_false(classes_agree(&b, &a, "val", 2, &err));
+    assert_int_equal(err.code, EX_DATAERR);
+    assert_string_equal(err.text, "val: calls class 1 'oui', and the training split 'yes': are "
+                                  "they of one set?");
+}
+
+static void test_text(void **state) {
+    char buf[64];
+    assert_string_equal(class_text(3, NULL, buf, sizeof buf), "3");
+    assert_string_equal(class_text(3, "cat", buf, sizeof buf), "3 cat");
+    assert_string_equal(class_text(3, X16 "xxxxxxxxy", buf, sizeof buf), "3 " X16 "xxxxxxxx");
+    assert_string_equal(class_text(3, X16 "xxxxxxx\xc3\xbc", buf, sizeof buf), "3 " X16 "xxxxxxx");
+    assert_string_equal(class_text(3, X16 "xxxxxx\xc3\xbcy", buf, sizeof buf),
+                        "3 " X16 "xxxxxx\xc3\xbc");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_what_is_no_name),
+        cmocka_unit_test(test_agree),
+        cmocka_unit_test(test_text),
+    };
+    return cmocka_run_group_tests(tests, scratch_open, scratch_close);
+}
