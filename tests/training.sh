@@ -2,7 +2,9 @@
 # programs are, build/release as it stands.
 # shellcheck shell=bash
 tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+# A command that a signal ends before bash has become it runs this, too.
+clean_up() { if [ $BASHPID = $$ ]; then rm -rf "$tmp"; fi; }
+trap clean_up EXIT
 CAST_BIN=$(realpath "${CAST_BIN:-build/release}")
 export CAST_BIN
 export bin=$CAST_BIN
@@ -154,4 +156,11 @@ all_metrics_of() { # all_metrics_of DIR
 metrics_of() { # metrics_of DIR
     all_metrics_of "$1" |
         awk -F '[,:]' '{ line[$2 $4 ($7 ~ /which/ ? $8 : "")] = $0 } END { for (key in line) print line[key] }' | sort
+}
+
+catches() { # catches PID SIGNAL: whether it has a handler of its own for it, and is no longer bash, which has one too
+    local mask
+    ! [ "/proc/$1/exe" -ef /proc/$$/exe ] || return
+    mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+    ((0x${mask:-0} >> ($(kill -l "$2") - 1) & 1))
 }

@@ -21,7 +21,11 @@ END
 disk=$tmp/disk
 mkdir "$disk"
 train=("$bin/cast_train" "$tmp/tiny.json" --threads 1 --out "$disk/run")
-trap 'umount -l "$disk"; rm -rf "$tmp"' EXIT
+clean_disk() {
+    if [ $BASHPID = $$ ]; then umount -l "$disk"; fi
+    clean_up
+}
+trap clean_disk EXIT
 small_disk() { # small_disk SIZE
     umount -l "$disk" 2>/dev/null
     mount -t tmpfs -o "size=$1" none "$disk"
@@ -73,7 +77,9 @@ for when in "before a first save" "between two"; do
     file=metrics.jsonl
     [ "$when" = "between two" ] && file=last.safetensors
     wait_for test -e "$disk/run/$file"
+    kill -STOP $pid # lest what it gives back be taken, too
     fill
+    kill -CONT $pid
     wait_for grep -q 'It takes the room that was kept for it' "$tmp/out"
     kill -TERM $pid
     wait $pid

@@ -330,11 +330,6 @@ lines=$(grep -c '^[0-9]*/[0-9]* ep ' "$tmp/log")
 check "a line of progress in 10 seconds" test "$lines" -ge 1 -a "$lines" -le $((2 + (SECONDS - began) / 10))
 reference=$(hash_of "$tmp/reference")
 
-catches() { # catches PID SIGNAL: whether it has a handler of its own for it
-    local mask
-    mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
-    ((0x${mask:-0} >> ($(kill -l "$2") - 1) & 1))
-}
 # Starts the command in the background, and waits until its metrics have a line of update $2.
 start() { # start OUT UPDATE COMMAND...
     local out=$1 update=$2
