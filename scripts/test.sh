@@ -113,7 +113,7 @@ report() { # report N NAME
 }
 
 tests=("$@")
-processors=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # which would heed them
+processors=$(scripts/processors.sh)
 set -m # in a group of processes that can be ended
 start_all &
 pool=$!

@@ -209,9 +209,10 @@ verdicts() { # verdicts NAME
 
 # COMMAND NAME for each run, as many at a time as there are cores; it prints figures, and succeeds or does not.
 each_run() { # each_run COMMAND WHAT
-    local name
+    local name most
+    most=$(scripts/processors.sh)
     for name in "${names[@]}"; do
-        while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+        while [ "$(jobs -rp | wc -l)" -ge "$most" ]; do wait -n; done
         { "$1" "$name" >"$tmp/$name.result" 2>&1 && touch "$tmp/$name.passed"; } &
     done
     wait

@@ -34,8 +34,8 @@ for which in best last; do
     "${eval[@]}" "$tmp/run" "${option[@]}" --json >"$tmp/json" 2>&1
     check "to the last digit" test "$(evaluated)" = "$(measured $which)"
 done
-"${eval[@]}" "$tmp/run" --json --threads 1 >"$tmp/one" 2>&1
-"${eval[@]}" "$tmp/run" --json --threads 2 >"$tmp/two" 2>&1
+"${eval[@]}" "$tmp/run" --json --threads 1 >"$tmp/one" 2>"$tmp/log"
+"${eval[@]}" "$tmp/run" --json --threads 2 >"$tmp/two" 2>"$tmp/log" # where two threads take turns it says so
 check "the same at two threads" cmp "$tmp/one" "$tmp/two"
 check "which is an accuracy" grep -q '"accuracy":' "$tmp/one"
 train --out "$tmp/norm" model.norm=batch >"$tmp/log" 2>&1
@@ -71,8 +71,8 @@ expect 0 '^ +1.1 +0.00 % ' "each layer has its own input" \
     "${eval[@]}" "$tmp/blank" --approximation model.attention.type=local model.attention.window=3
 check "and the first its own" grep -qE '^ +0.1 +[0-9.]*[1-9]' "$tmp/out"
 expect 0 '^5 documents' "of the first examples" "${eval[@]}" "$tmp/run" --approximation --limit 5
-"${eval[@]}" "$tmp/run" --approximation --json --threads 1 model.attention.type=clustered >"$tmp/one" 2>&1
-"${eval[@]}" "$tmp/run" --approximation --json --threads 2 model.attention.type=clustered >"$tmp/two" 2>&1
+"${eval[@]}" "$tmp/run" --approximation --json --threads 1 model.attention.type=clustered >"$tmp/one" 2>"$tmp/log"
+"${eval[@]}" "$tmp/run" --approximation --json --threads 2 model.attention.type=clustered >"$tmp/two" 2>"$tmp/log"
 check "the same at two threads" cmp "$tmp/one" "$tmp/two"
 check "for programs" grep -q '"flops_share":' "$tmp/one"
 "${eval[@]}" "$tmp/run" --json model.attention.type=clustered >>"$tmp/one"

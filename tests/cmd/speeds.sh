@@ -86,7 +86,7 @@ assert abs(done - threads * sample) < 0.04 * done, (done, text)
 END
 
 # Of three, since others may have the processor while either is measured. Sanitizers slow down the loop that the peak
-# is measured by, and no library.
+# is measured by, and no library; and a build for older processors has it without what libraries find in this one.
 below_the_peak() {
     local i
     for ((i = 0; i < 3; i++)); do
@@ -97,7 +97,13 @@ below_the_peak() {
     return 1
 }
 case ${CAST_MODE:-release} in
-release | double) check "products are not faster than the peak" below_the_peak ;;
+release | double)
+    if "$bin/cast_bench" --version | grep -q -- '-march=x86-64'; then
+        echo "ok # SKIP the peak of a build for older processors is not this one's"
+    else
+        check "products are not faster than the peak" below_the_peak
+    fi
+    ;;
 esac
 
 python "the interval of a median is of the right two of its values" <<'END'

@@ -150,7 +150,7 @@ result $? "figures" "$tmp/json"
 check "over the split" test "$(field documents), $(field tokens)" = "3 3, 3072 3072"
 check "no token in none, none in several" test "$(field none) $(field several)" = "0 0 0 0"
 check "sizes" test "$(field most)" = "205 205"
-"${viz[@]}" "$tmp/paths" --stats --json --threads 2 >"$tmp/two" 2>&1
+"${viz[@]}" "$tmp/paths" --stats --json --threads 2 >"$tmp/two" 2>"$tmp/log"
 check "the same at two threads" cmp "$tmp/json" "$tmp/two"
 "${viz[@]}" "$tmp/paths" --stats --json --limit 2 model.attention.cluster_size=1024 \
     model.attention.mechanism=topk >"$tmp/json" 2>&1
