@@ -227,7 +227,7 @@ static void test_one_that_is_not_kept(void **state) {
 static void test_the_order_of_the_disk(void **state) {
     (void)state;
     nsynced = 0;
-    train_well("ordered", EACH ",\"save_minutes\":0.01", (Fault){0}, (Fault){0});
+    train_well("ordered", EACH, (Fault){0}, (Fault){0});
     const char *first_best = strchr(synced, 'b'), *first_last = strchr(synced, 'l');
     assert_true(first_best && first_last && first_best < first_last);
     for (const char *l = first_last; l; l = strchr(l + 1, 'l')) assert_int_equal(l[-1], 'm');
