@@ -1,7 +1,8 @@
-/* Covers: src/data/dataset.c */
+/* Covers: src/data/dataset.c src/data/classes.c */
 #include "core/mem.h"
 #include "data/dataset.h"
 #include "fuzz/fuzz.h"
+#include "io/text.h"
 
 static int tokens_of(const Dataset *d, int document, int **ids) {
     const int n = dataset_length(d, document);
@@ -43,11 +44,21 @@ static void write_again(const Dataset *d) {
     dataset_close(&e);
 }
 
+/* What was accepted can be shown. */
+static void show_names(const Dataset *d) {
+    char buf[64];
+    for (int k = 0; k < d->classes && d->names.name; k++) {
+        class_text(k, d->names.name[k], buf, sizeof buf);
+        REQUIRE(text_width(buf) > 0 && strlen(d->names.name[k]) <= CLASS_NAME_MOST, "class %d", k);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Dataset d;
     Err err;
     if (!dataset_open(&d, fuzz_file("fuzz.safetensors", data, size), &err)) return 0;
     dataset_check_hash(&d, &err);
+    show_names(&d);
     write_again(&d);
     dataset_close(&d);
     return 0;
