@@ -6,8 +6,8 @@
     make_custom_dataset.py DIR FOLDER [SIDE]                 texts, or pictures in grey of SIDE x SIDE pixels (Pillow)
 
 A FOLDER holds LABEL/*.txt, or LABEL/*.png or *.jpg, of which a tenth validates and a tenth tests, drawn with seed 1; or
-train/LABEL/..., val/LABEL/... and test/LABEL/... Labels are any words. A first line of .csv whose label is "label" is
-passed over.
+train/LABEL/..., val/LABEL/... and test/LABEL/... Labels are any words, of which programs show the first 64 bytes. A
+first line of .csv whose label is "label" is passed over.
 """
 import csv
 import json
@@ -57,8 +57,8 @@ def classes_of(splits):
 
 
 def shown(word):
-    """As a class can be called: at most 64 bytes that a terminal can show."""
-    plain = "".join(c if c.isprintable() else "?" for c in word)
+    """As a class can be called: at most 64 bytes, without control characters."""
+    plain = "".join("?" if c < " " or "\x7f" <= c < "\xa0" else c for c in word)
     return plain.encode(errors="replace")[:64].decode(errors="ignore")
 
 
@@ -70,7 +70,7 @@ def save(splits, vocab, ids=None):
     if ids:
         metadata["ids"] = ids
     if words != [str(i) for i in range(len(words))]:
-        metadata["labels"] = json.dumps([shown(word) for word in words])
+        metadata["class_names"] = json.dumps([shown(word) for word in words])
     where = Path(sys.argv[1])
     where.mkdir(parents=True, exist_ok=True)
     for name, split in zip(SPLITS, splits):

@@ -167,20 +167,16 @@ static bool run_make(Options *o, Err *err) {
            report_splits(o->request.out, err);
 }
 
-/* Calls visit for the file, or for each split of the directory; `first`: what the first one is. */
+/* Calls visit for the file, or for each split of the directory; `first`: the first one. */
 typedef bool Visit(const Dataset *d, const Dataset *first, Err *err);
 static bool visit_datasets(const char *place, Visit *visit, Err *err) {
     const int n = file_is_dir(place) ? SPLITS : 1;
-    Dataset first = {0}; /* its sizes, once it is closed */
-    for (int s = 0; s < n; s++) {
-        Dataset d;
-        if (!open_dataset(&d, place, s, err)) return false;
-        if (s == 0) first = d;
-        bool ok = visit(&d, &first, err);
-        dataset_close(&d);
-        if (!ok) return false;
-    }
-    return true;
+    Dataset split[SPLITS] = {0};
+    bool ok = true;
+    for (int s = 0; ok && s < n; s++)
+        ok = open_dataset(&split[s], place, s, err) && visit(&split[s], &split[0], err);
+    for (int s = 0; s < n; s++) dataset_close(&split[s]);
+    return ok;
 }
 
 static bool show_summary(const Dataset *d, const Dataset *first, Err *err) {
@@ -228,7 +224,7 @@ static bool check_labels(const Dataset *d, const Task *task, Err *err) {
 static bool is_alike(const Dataset *d, const Dataset *first, Err *err) {
     if (d->vocab == first->vocab && d->classes == first->classes &&
         d->per_example == first->per_example)
-        return true;
+        return classes_agree(&d->class_names, &first->class_names, d->file.path, d->classes, err);
     return err_set(err, EX_DATAERR,
                    "%s: vocabulary %d, %d classes, %d documents an example are not those of the "
                    "other splits: %d, %d, %d",

@@ -18,24 +18,35 @@ static bool may_be_shown(const char *name) {
     return same;
 }
 
+static bool read_names(ClassNames *c, const char *path, int classes, Err *err) {
+    const int n = cJSON_GetArraySize(c->list);
+    char count[16];
+    snprintf(count, sizeof count, "%d", n);
+    if (!cJSON_IsArray(c->list) || n != classes)
+        return err_set(err, EX_DATAERR,
+                       "%s: metadata \"class_names\": expected a JSON array of %d names, got %s",
+                       path, classes, cJSON_IsArray(c->list) ? count : "none");
+    c->name = mem_alloc((size_t)n, sizeof *c->name);
+    const cJSON *o = c->list->child;
+    for (int k = 0; k < n; k++, o = o->next) {
+        if (!cJSON_IsString(o) || !may_be_shown(o->valuestring))
+            return err_set(err, EX_DATAERR,
+                           "%s: metadata \"class_names\": of class %d: expected a string of 1 to "
+                           "%d bytes without control characters",
+                           path, k, CLASS_NAME_MOST);
+        c->name[k] = o->valuestring;
+    }
+    return true;
+}
+
 bool classes_open(ClassNames *c, const StFile *f, int classes, Err *err) {
-    const char *text = st_meta(f, "labels");
+    const char *text = st_meta(f, "class_names");
     *c = (ClassNames){0};
     if (!text) return true;
     c->list = json_parse(text, strlen(text), ST_MAX_HEADER, DEPTH, f->path, &(Err){0});
-    const bool fits = cJSON_IsArray(c->list) && cJSON_GetArraySize(c->list) == classes;
-    if (fits) c->name = mem_alloc((size_t)classes, sizeof *c->name);
-    int k = 0;
-    for (const cJSON *o = fits ? c->list->child : NULL; o; o = o->next) {
-        if (!cJSON_IsString(o) || !may_be_shown(o->valuestring)) break;
-        c->name[k++] = o->valuestring;
-    }
-    if (k == classes) return true;
+    if (read_names(c, f->path, classes, err)) return true;
     classes_close(c);
-    return err_set(err, EX_DATAERR,
-                   "%s: metadata \"labels\": expected a JSON array of %d names of 1 to %d bytes, "
-                   "got %.80s",
-                   f->path, classes, CLASS_NAME_MOST, text);
+    return false;
 }
 
 void classes_close(ClassNames *c) {
@@ -44,14 +55,13 @@ void classes_close(ClassNames *c) {
     *c = (ClassNames){0};
 }
 
-bool classes_agree(const ClassNames *c, const ClassNames *trained, const char *path, int classes,
+bool classes_agree(const ClassNames *c, const ClassNames *first, const char *path, int classes,
                    Err *err) {
-    for (int k = 0; c->name && trained->name && k < classes; k++)
-        if (strcmp(c->name[k], trained->name[k]) != 0)
+    for (int k = 0; c->name && first->name && k < classes; k++)
+        if (strcmp(c->name[k], first->name[k]) != 0)
             return err_set(err, EX_DATAERR,
-                           "%s: calls class %d '%s', and the training split '%s': are they of one "
-                           "set?",
-                           path, k, c->name[k], trained->name[k]);
+                           "%s: calls class %d '%s', which is '%s' in another split of the set",
+                           path, k, c->name[k], first->name[k]);
     return true;
 }
 
@@ -59,6 +69,10 @@ const char *class_text(int k, const char *name, char *buf, size_t size) {
     size_t n = name ? strlen(name) : 0;
     if (n > SHOWN)
         for (n = SHOWN; ((unsigned char)name[n] & 0xC0) == 0x80;) n--; /* whole characters */
-    snprintf(buf, size, "%d%s%.*s", k, name ? " " : "", (int)n, name ? name : "");
+    if (!name)
+        snprintf(buf, size, "%d", k);
+    else
+        snprintf(buf, size, strchr("0123456789", name[0]) ? "%d (%.*s)" : "%d %.*s", k, (int)n,
+                 name);
     return buf;
 }

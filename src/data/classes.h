@@ -1,5 +1,5 @@
-/* What the classes of a set of one's own are called: its metadata "labels", a JSON array of as many
- * strings. The benchmark's tasks have theirs in data/task.h. */
+/* What the classes of a set of one's own are called: its metadata "class_names", a JSON array of as
+ * many strings. The benchmark's tasks have theirs in data/task.h. */
 #ifndef DATA_CLASSES_H
 #define DATA_CLASSES_H
 
@@ -14,17 +14,18 @@ typedef struct ClassNames {
     cJSON *list;       /* which holds them */
 } ClassNames;
 
-/* EX_DATAERR: "labels" is there, and is no array of `classes` names, of 1 to 64 bytes that a
- * terminal can show. */
+/* EX_DATAERR: "class_names" is there, and is no array of `classes` names, of 1 to 64 bytes without
+ * control characters. */
 bool classes_open(ClassNames *c, const StFile *f, int classes, Err *err);
 void classes_close(ClassNames *c);
 
-/* Whether they are the training split's, where both have names; EX_DATAERR: `path` has others. */
-bool classes_agree(const ClassNames *c, const ClassNames *trained, const char *path, int classes,
+/* Whether they are those of another split of the set, `first`, where both have names; EX_DATAERR:
+ * `path` has others. */
+bool classes_agree(const ClassNames *c, const ClassNames *first, const char *path, int classes,
                    Err *err);
 
-/* A class as people read it, into buf, which is returned: "1 positive", or its number alone where
- * name is NULL; a long name's first 24 bytes. */
+/* A class as people read it, into buf, which is returned: "1 positive", or "1 (5)" where its name
+ * begins with a digit, or "1" where name is NULL; of a long name the first 24 bytes. */
 const char *class_text(int k, const char *name, char *buf, size_t size);
 
 #endif

@@ -66,8 +66,7 @@ static bool read_meta(Dataset *d, Err *err) {
                        "%s: format \"%.40s\" is not a dataset of this version (\"%s\")", f->path,
                        format, FORMAT);
     return meta_int(f, "vocab", VOCAB_MAX, &d->vocab, err) &&
-           meta_int(f, "classes", CLASSES_MAX, &d->classes, err) && check_kind(d, err) &&
-           classes_open(&d->names, f, d->classes, err);
+           meta_int(f, "classes", CLASSES_MAX, &d->classes, err) && check_kind(d, err);
 }
 
 static const StTensor *want_vector(const StFile *f, const char *name, Dtype dtype, int64_t least,
@@ -217,6 +216,7 @@ static bool open_set(Dataset *d, const char *path, bool labels, Err *err) {
     *d = (Dataset){0};
     if (!st_open(&d->file, path, err)) return false;
     if (read_meta(d, err) && find_tensors(d, labels, err) && check_count(d, err) &&
+        (!labels || classes_open(&d->class_names, &d->file, d->classes, err)) &&
         check_offsets(d, err) && check_ids(d, err) && check_examples(d, err))
         return true;
     dataset_close(d);
@@ -231,7 +231,7 @@ bool dataset_open_unlabelled(Dataset *d, const char *path, Err *err) {
 
 void dataset_close(Dataset *d) {
     st_close(&d->file);
-    classes_close(&d->names);
+    classes_close(&d->class_names);
     mem_free(d->unlabelled);
     *d = (Dataset){0};
 }

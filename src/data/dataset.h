@@ -7,7 +7,7 @@
  *
  * and metadata: vocab and classes; format, count and hash, checked where they are there; task, by
  * which verify checks, and other tasks refuse them; ids, what those of one's own are, "bytes"
- * (data/bytes.h; vocab is 257) or "pixels" (grey, row by row; 256); labels (data/classes.h);
+ * (data/bytes.h; vocab is 257) or "pixels" (grey, row by row; 256); class_names (data/classes.h);
  * source, by which reports tell what was generated; split for people. Without pairs document i is
  * example i. All but the hash (data/verify.h) is checked once, when it is opened; errors are
  * EX_NOINPUT, or EX_DATAERR with the file, the example and what was expected. */
@@ -33,7 +33,7 @@ typedef struct Dataset {
     int examples, documents;
     int per_example; /* documents an example: 1, or 2 for pairs */
     int vocab, classes;
-    ClassNames names;
+    ClassNames class_names; /* of one that is opened with its labels */
     const uint8_t *tokens8; /* one of the two is NULL */
     const int16_t *tokens16;
     const int64_t *offsets;

@@ -13,7 +13,7 @@
 #include "io/png.h"
 #include "io/text.h"
 
-enum { BINS = 10, BAR = 40, LABELS_SHOWN = 20, IDS_SHOWN = 16 };
+enum { BINS = 10, BAR = 40, WIDTH = 16, LABELS_SHOWN = 20, IDS_SHOWN = 16 };
 
 const Task *summary_task(const Dataset *d) {
     const char *name = st_meta(&d->file, "task");
@@ -22,20 +22,14 @@ const Task *summary_task(const Dataset *d) {
     return t && task_fits(t, d->vocab, d->classes, d->per_example) ? task_of_set(t, d) : NULL;
 }
 
-/* "  name   12.3 %  1234  #######" with a bar of share / most. */
-static void print_bar(const char *name, int64_t count, int64_t total, int64_t most) {
+/* "  name   12.3 %  1234  #######" with a bar of share / most, and a name of `width` characters. */
+static void print_bar(const char *name, int width, int64_t count, int64_t total, int64_t most) {
     char bar[BAR + 1];
     int n = most > 0 ? (int)((double)count / (double)most * BAR + 0.5) : 0;
     memset(bar, '#', sizeof bar);
     bar[n] = 0;
-    printf("  %-*s %6.2f %% %11" PRId64 "  %s\n", text_field(name, 16), name,
+    printf("  %-*s %6.2f %% %11" PRId64 "  %s\n", text_field(name, width), name,
            100.0 * (double)count / (double)total, count, bar);
-}
-
-/* That of number k, with the name it has, if any. */
-static void print_share(int k, const char *name, int64_t count, int64_t total, int64_t most) {
-    char both[64];
-    print_bar(class_text(k, name, both, sizeof both), count, total, most);
 }
 
 static int64_t largest(const int64_t *count, int n) {
@@ -79,7 +73,7 @@ static void print_bins(const int *sorted, int n) {
         char name[48];
         int64_t from = (int64_t)low + (int64_t)b * width;
         snprintf(name, sizeof name, "%" PRId64 " - %" PRId64, from, from + width - 1);
-        print_bar(name, bin[b], n, most);
+        print_bar(name, WIDTH, bin[b], n, most);
     }
 }
 
@@ -97,20 +91,20 @@ static void print_lengths(const Dataset *d) {
     mem_free(length);
 }
 
-/* What a class is called; NULL: it has no name. */
-static const char *class_of(const Dataset *d, const Task *task, int k) {
-    const char *const *names = task && task->labels ? task->labels : d->names.name;
-    return names ? names[k] : NULL;
-}
-
 static void print_labels(const Dataset *d, const Task *task) {
     int64_t *count = mem_alloc((size_t)d->classes, sizeof *count);
     for (int i = 0; i < d->examples; i++) count[d->labels[i]]++;
     int64_t most = largest(count, d->classes);
     printf("labels: %d classes; always the most frequent one would be right in %.2f %%\n",
            d->classes, 100.0 * (double)most / d->examples);
-    for (int k = 0; k < d->classes && k < LABELS_SHOWN; k++)
-        print_share(k, class_of(d, task, k), count[k], d->examples, most);
+    const int shown = d->classes < LABELS_SHOWN ? d->classes : LABELS_SHOWN;
+    char name[LABELS_SHOWN][64];
+    int width = WIDTH;
+    for (int k = 0; k < shown; k++) {
+        class_text(k, task_class(task, &d->class_names, k), name[k], sizeof name[k]);
+        if (text_width(name[k]) > width) width = text_width(name[k]);
+    }
+    for (int k = 0; k < shown; k++) print_bar(name[k], width, count[k], d->examples, most);
     if (d->classes > LABELS_SHOWN) printf("  ... %d more\n", d->classes - LABELS_SHOWN);
     mem_free(count);
 }
@@ -145,8 +139,12 @@ static void print_ids(const Dataset *d, const Task *task) {
     while (used < d->vocab && ids[used].count > 0) used++;
     printf("vocabulary: %d of %d ids occur%s\n", used, d->vocab,
            used > IDS_SHOWN ? "; the most frequent:" : "");
-    for (int v = 0; v < used && v < IDS_SHOWN; v++)
-        print_share(ids[v].id, id_name(task, ids[v].id, buf), ids[v].count, total, ids[0].count);
+    for (int v = 0; v < used && v < IDS_SHOWN; v++) {
+        char both[32];
+        const char *name = id_name(task, ids[v].id, buf);
+        snprintf(both, sizeof both, "%d%s%s", ids[v].id, name ? " " : "", name ? name : "");
+        print_bar(both, WIDTH, ids[v].count, total, ids[0].count);
+    }
     mem_free(ids);
 }
 
@@ -197,7 +195,7 @@ bool summary_print_example(const Dataset *d, const SummaryExample *e, Err *err) 
     if (!may_augment(d, e, err)) return false;
     const bool pair = d->per_example > 1, values = !task || task->tokens == TOKENS_VALUES;
     const int label = d->labels[e->index];
-    const char *name = class_of(d, task, label);
+    const char *name = task_class(task, &d->class_names, label);
     if (name && !pair) printf("%s (label %d)\n", name, label);
     for (int which = 0; which < d->per_example; which++) {
         int n, *ids = read_ids(d, e, which, &n);
@@ -228,7 +226,7 @@ bool summary_write_png(const Dataset *d, const SummaryExample *e, const char *pa
     bool ok = png_grey_write(path, grey, side, side, err);
     mem_free(grey);
     mem_free(ids);
-    const char *name = class_of(d, task, label);
+    const char *name = task_class(task, &d->class_names, label);
     if (ok)
         text_print(stdout, "%s: %d x %d pixels, %s (label %d)\n", path, side, side,
                    name ? name : task->name, label);

@@ -33,6 +33,11 @@ const Task *task_of_set(const Task *t, const Dataset *d) {
     return d->per_example == 1 ? &of_pixels : t; /* pairs of pictures are read as numbers */
 }
 
+const char *task_class(const Task *t, const ClassNames *own, int k) {
+    if (t && t->labels) return t->labels[k];
+    return own->name ? own->name[k] : NULL;
+}
+
 const Task *task_find(const char *name) {
     for (int i = 0; task_table[i]; i++)
         if (strcmp(task_table[i]->name, name) == 0) return task_table[i];

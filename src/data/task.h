@@ -84,6 +84,10 @@ const Task *task_find(const char *name);
 /* The task as the set says what its ids are, where the task leaves that to it. */
 const Task *task_of_set(const Task *t, const Dataset *d);
 
+/* What class k is called: by the task (NULL: not known) or else by the set; NULL: it has no name.
+ */
+const char *task_class(const Task *t, const ClassNames *own, int k);
+
 /* Whether data of these sizes are the task's. */
 bool task_fits(const Task *task, int vocab, int classes, int per_example);
 

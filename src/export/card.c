@@ -287,12 +287,22 @@ static void print_ids(const Writer *w) {
     }
 }
 
+/* What its outputs are for. */
+static void print_classes(const Writer *w) {
+    const Task *task = task_find(config_text(w, "task"));
+    if (!task || !task->labels) return;
+    fputs("Classes, from 0:", w->f);
+    for (int k = 0; k < task->classes; k++) fprintf(w->f, " `%s`", task->labels[k]);
+    fputs(".\n", w->f);
+}
+
 static void print_reading(const Writer *w) {
     fprintf(w->f,
             "\n## Reading it\n\n`%s.safetensors` has a tensor for each parameter, by the names in "
             "docs/method.md of the program, and\nthe config in its metadata.",
             w->name);
     print_ids(w);
+    print_classes(w);
     if (!w->c->python) return;
     fprintf(w->f,
             "\nThe files of Python beside it need nothing else of the program:\n\n```python\n");

@@ -264,6 +264,7 @@ void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
     cJSON_AddNumberToObject(o, "loss", a->score.loss);
     if (trained_guesses(t)) cJSON_AddNumberToObject(o, "bits", a->score.loss / log(2));
     cJSON_AddNumberToObject(o, "flops_share", a->flops / a->exact);
+    trained_add_classes(t, o);
     if (a->K) cJSON_AddItemToObject(o, "labels", cJSON_CreateIntArray(a->labels, a->K));
     cJSON_AddItemToObject(o, "by_length", lengths_json(a));
     cJSON *rows = a->confusion ? cJSON_AddArrayToObject(o, "confusion") : NULL;

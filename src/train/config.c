@@ -198,7 +198,7 @@ static bool find_objective(Config *c, Err *err) {
 }
 
 /* What the model is to read and to tell apart: the task's sizes, or those of its training split,
- * which says what its ids are and its classes are called, too. */
+ * which says what its ids are and what its classes are called, too. */
 static bool find_sizes(Config *c, ModelTask *sizes, Err *err) {
     char path[FILE_PATH_MAX];
     Dataset d;
@@ -209,8 +209,8 @@ static bool find_sizes(Config *c, ModelTask *sizes, Err *err) {
         return no_sizes(t, err);
     *sizes = (ModelTask){d.vocab, d.classes, d.per_example, dataset_longest(&d), 0, false};
     c->task = task_of_set(t, &d);
-    c->own_names = d.names;
-    d.names = (ClassNames){0};
+    c->class_names = d.class_names;
+    d.class_names = (ClassNames){0};
     dataset_close(&d);
     return true;
 }
@@ -326,15 +326,12 @@ void config_complete(cJSON *config) {
 
 void config_free(Config *c) {
     if (c->model.mech) model_close(&c->model);
-    classes_close(&c->own_names);
+    classes_close(&c->class_names);
     cJSON_Delete(c->resolved);
     *c = (Config){0};
 }
 
-const char *config_class(const Config *c, int k) {
-    const char *const *names = c->own_names.name ? c->own_names.name : c->task->labels;
-    return names ? names[k] : NULL;
-}
+const char *config_class(const Config *c, int k) { return task_class(c->task, &c->class_names, k); }
 
 void config_run_dir(char *dir, size_t size, const char *path, char *const *overrides, int count) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -28,7 +28,7 @@ typedef struct Config {
     double holdout;       /* of tasks that hold out, else 0 */
     int holdout_seed;
     Model model;
-    ClassNames own_names; /* of classes of data of one's own */
+    ClassNames class_names; /* of data of one's own */
     TrainConf train;
     cJSON *resolved; /* every key with its value */
 } Config;

@@ -20,8 +20,7 @@ static bool check_name(const Dataset *d, const Task *task, Err *err) {
 static bool check_task(const Dataset *d, const Config *c, Err *err) {
     const ModelTask *m = &c->model.task;
     if (d->vocab == m->vocab && d->classes == m->classes && d->per_example == m->per_example)
-        return check_name(d, c->task, err) &&
-               classes_agree(&d->names, &c->own_names, d->file.path, d->classes, err);
+        return check_name(d, c->task, err);
     return err_set(err, EX_DATAERR,
                    "%s: vocabulary %d, %d classes and %d documents an example are not those of "
                    "task %s (%d, %d, %d)",
@@ -66,7 +65,8 @@ static bool open_split(Loader *f, int split, Err *err) {
     const bool held = split == SPLIT_VAL && f->c->holdout > 0;
     Dataset *d = &f->split[split];
     if (!dataset_path(path, f->c->data_dir, held ? SPLIT_TRAIN : split, err) ||
-        !dataset_open(d, path, err) || !check_task(d, f->c, err))
+        !dataset_open(d, path, err) || !check_task(d, f->c, err) ||
+        !classes_agree(&d->class_names, &f->c->class_names, path, d->classes, err))
         return false;
     f->examples[split] = d->examples;
     return true;

@@ -105,12 +105,17 @@ void predictions_free(Predictions *p) {
 
 void predictions_print(FILE *f, const Predictions *p, const Trained *t) {
     char class[64], seconds[32], rate[32];
+    int width = 24;
     trained_warn(t);
-    fprintf(f, "probability  %-24s  example\n", "class");
+    for (int i = 0; i < p->n; i++) {
+        const int n = text_width(trained_class(t, p->predicted[i], class, sizeof class));
+        if (n > width) width = n;
+    }
+    fprintf(f, "probability  %-*s  example\n", width, "class");
     for (int i = 0; i < p->n; i++) {
         trained_class(t, p->predicted[i], class, sizeof class);
         fprintf(f, "%9.2f %%  %-*s  ", 100 * probabilities(p, i)[p->predicted[i]],
-                text_field(class, 24), class);
+                text_field(class, width), class);
         text_plain(f, t->input.name[i]);
         fputc('\n', f);
     }
@@ -139,6 +144,7 @@ void predictions_print_json(FILE *f, const Predictions *p, const Trained *t) {
     cJSON_AddNumberToObject(o, "cut", p->cut);
     cJSON_AddNumberToObject(o, "seconds", p->seconds);
     cJSON_AddNumberToObject(o, "samples_per_s", p->n / p->seconds);
+    trained_add_classes(t, o);
     cJSON *list = cJSON_AddArrayToObject(o, "predictions");
     for (int i = 0; i < p->n; i++) cJSON_AddItemToArray(list, prediction(p, t, i));
     json_print_line(f, o);

@@ -205,6 +205,13 @@ const char *trained_class(const Trained *t, int k, char *buf, size_t size) {
     return class_text(k, config_class(&t->config, k), buf, size);
 }
 
+void trained_add_classes(const Trained *t, cJSON *o) {
+    const int K = trained_guesses(t) ? 0 : t->config.model.task.classes;
+    cJSON *list = K && config_class(&t->config, 0) ? cJSON_AddArrayToObject(o, "classes") : NULL;
+    for (int k = 0; k < K && list; k++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(config_class(&t->config, k)));
+}
+
 char *trained_drawn(const Trained *t, char *buf, size_t size) {
     buf[0] = '\0';
     if (t->swap.drawn[0])

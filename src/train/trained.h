@@ -53,6 +53,8 @@ bool trained_guesses(const Trained *t);
  * EX_DATAERR: the data were written to meanwhile. */
 bool trained_evaluate(Score *score, Trained *t, const char *what, const Watch *watch, Err *err);
 
+/* Where classes have names, "classes": these, from 0. */
+void trained_add_classes(const Trained *t, cJSON *o);
 /* A class as people read it, into buf: "1 positive", or its number alone. */
 const char *trained_class(const Trained *t, int k, char *buf, size_t size);
 

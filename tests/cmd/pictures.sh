@@ -77,13 +77,23 @@ if python3 -c '' 2>/dev/null; then
     expect 0 "% +(0 neg|1 pos) .*$tmp/film.txt$" "and predict others" "$bin/cast_eval" "$tmp/read" --input "$tmp/film.txt"
     expect 0 '"class":"(neg|pos)"' "for programs" "$bin/cast_eval" "$tmp/read" --input "$tmp/film.txt" --json
     expect 0 '^  1 pos +[0-9.]' "right and wrong by label" "$bin/cast_eval" "$tmp/read"
+    expect 0 '"classes":."neg","pos".,' "for programs, too" "$bin/cast_eval" "$tmp/read" --json
+    expect 0 'label 1 pos, predicted [01] (neg|pos)' "in the title of a picture" "$bin/cast_viz" "$tmp/read" --index 0
     cp -r "$tmp/texts" "$tmp/mixed"
-    sed 's/"labels": "\[\\"neg/"labels": "[\\"nag/' "$tmp/texts/val.safetensors" >"$tmp/mixed/val.safetensors"
-    expect 65 "mixed/val.safetensors: calls class 0 'nag', and the training split 'neg'" "splits of two sets" \
+    sed 's/"class_names": "\[\\"neg/"class_names": "[\\"nag/' "$tmp/texts/val.safetensors" >"$tmp/mixed/val.safetensors"
+    expect 65 "mixed/val.safetensors: calls class 0 'nag', which is 'neg' in another split" "splits of two sets" \
+        "${data[@]}" verify "$tmp/mixed"
+    expect 0 '(neg|pos) +example 1$' "may be asked about, since no label is looked at" \
+        "$bin/cast_eval" "$tmp/read" --input "$tmp/mixed/val.safetensors"
+    expect 65 "mixed/val.safetensors: calls class 0 'nag', which is 'neg' in another split" "but do not train" \
         "$bin/cast_train" configs/text.json task=custom data.dir="$tmp/mixed" train.batch=2 --out "$tmp/mixed-run"
     sed 's/"ids": "bytes"/"ids": "words"/' "$tmp/texts/val.safetensors" >"$tmp/other.safetensors"
     expect 65 'metadata "ids": expected "bytes" of a vocab of 257 or "pixels" of 256, got "words" of 257' "ids of another kind" \
         "${data[@]}" show "$tmp/other.safetensors"
+    printf '5\ta\n%s\ta\nn\x01 \xc3\xbc\ta\n' "$(printf 'x%.0s' {1..70})" >"$tmp/odd.tsv"
+    python3 "${custom[@]}" "$tmp/odd" "$tmp"/odd.{tsv,tsv,tsv} >"$tmp/log" 2>&1
+    expect 0 '^  0 .5. ' "labels of all kinds" "${data[@]}" show "$tmp/odd"
+    check "and their columns" test "$(grep -cE '^  (0 .5.|1 n.* .|2 x{24}) * 33\.33 %' "$tmp/out")" = 9
     printf 'other\tx\n' >"$tmp/other.tsv"
     expect 1 "val: label 'other' is not among those of train, neg, pos" "a label that training does not show" \
         python3 "${custom[@]}" "$tmp/x" "$tmp"/{a,other,a}.tsv

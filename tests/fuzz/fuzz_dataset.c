@@ -44,12 +44,14 @@ static void write_again(const Dataset *d) {
     dataset_close(&e);
 }
 
-/* What was accepted can be shown. */
+/* What is shown of a name that was accepted is whole characters that a terminal can show. */
 static void show_names(const Dataset *d) {
     char buf[64];
-    for (int k = 0; k < d->classes && d->names.name; k++) {
-        class_text(k, d->names.name[k], buf, sizeof buf);
-        REQUIRE(text_width(buf) > 0 && strlen(d->names.name[k]) <= CLASS_NAME_MOST, "class %d", k);
+    for (int k = 0; k < d->classes && d->class_names.name; k++) {
+        class_text(k, d->class_names.name[k], buf, sizeof buf);
+        char *plain = text_of(text_plain, buf);
+        REQUIRE(!strcmp(plain, buf), "class %d", k);
+        mem_free(plain);
     }
 }
 
