@@ -1,7 +1,7 @@
 #!/bin/bash
-# processors.sh: how many processors there are to run on: those that nproc counts, and no more than a container's quota
-# of time allows, which it does not heed.
-unset OMP_NUM_THREADS OMP_THREAD_LIMIT # which it would
+# processors.sh: how many processors there are to run on: as many as nproc counts, but no more than a container's quota
+# of time allows, which nproc ignores.
+unset OMP_NUM_THREADS OMP_THREAD_LIMIT # which nproc heeds
 set -u
 read -r quota period 2>/dev/null </sys/fs/cgroup/cpu.max || {
     read -r quota </sys/fs/cgroup/cpu/cpu.cfs_quota_us

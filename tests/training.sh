@@ -2,7 +2,8 @@
 # programs are, build/release as it stands.
 # shellcheck shell=bash
 tmp=$(mktemp -d) || exit 1
-# A command that a signal ends before bash has become it runs this, too.
+# A background command is bash until it runs the program: a signal then runs this trap in that child, which must leave
+# the directory.
 clean_up() { if [ $BASHPID = $$ ]; then rm -rf "$tmp"; fi; }
 trap clean_up EXIT
 CAST_BIN=$(realpath "${CAST_BIN:-build/release}")
@@ -164,3 +165,6 @@ catches() { # catches PID SIGNAL: whether it has a handler of its own for it, an
     mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
     ((0x${mask:-0} >> ($(kill -l "$2") - 1) & 1))
 }
+
+# Without the warning that all runs have on a machine of more cores than OpenBLAS has buffers for.
+other_than_callers() { grep -v 'buffers for [0-9]* callers'; }

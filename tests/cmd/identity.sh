@@ -27,7 +27,7 @@ fill() { # fill KIND SEED
 }
 changes() { grep -c '"change"' "$1/metrics.jsonl"; }
 tests_of() { grep '"which"' "$1/metrics.jsonl"; } # the place of the data is part of a checkpoint
-silent() { ! grep -E 'warning|hash' "$tmp/out" | grep -v 'buffers for [0-9]* callers'; } # of some machines' threads
+silent() { ! grep -E 'warning|hash' "$tmp/out" | other_than_callers; }
 
 # ---- data that are not there ----
 

@@ -16,6 +16,7 @@ for program in cast_train cast_sweep cast_step cast_data cast_bench cast_eval ca
     [ -e .git ] && git describe --always >"$tmp/commit" 2>&1 && check "with its commit" grep -qE '^commit [0-9a-f]{12}(-dirty)?$' "$tmp/out"
 done
 
+# A pipe whose reader has ended before anything is written.
 exec 3> >(exec true)
 wait $!
 "$bin/cast_train" --help keys >&3 2>"$tmp/err"

@@ -78,6 +78,7 @@ machine=$(getconf _NPROCESSORS_ONLN)
 expect 0 "^warning: 2 ranks of $machine thread.*take turns" "more threads than processors are told" \
     timeout 60 mpirun -n 2 "$out/cast_bench" "$tmp/single.json" --seconds 0.1 --threads "$machine" --json
 all=$(sed -nE 's/^warning: .* on ([0-9]+) processors: .*/\1/p' "$tmp/out")
+check "as many as there are" test "$all" = "$(scripts/processors.sh)"
 check "once" test "$(grep -c 'ranks of .*take turns' "$tmp/out")" = 1
 check "and what gives each its own" grep -q -- " --threads $((all > 1 ? all / 2 : 1)) gives each" "$tmp/out"
 check "and raise no peak" grep -q '"peak_ranks":1,' "$tmp/out"
@@ -134,7 +135,7 @@ expect 78 "^cast_train: rank 1 on .*: its build would give other bits: '.* -std=
     mixed "$out/cast_train" "$tmp/cast_train"
 expect 78 "^cast_train: rank 1 on .*, and rank 0 has '.* -std=c99 " "or on rank 0" mixed "$tmp/cast_train" "$out/cast_train"
 check "rank 0 alone tells" test "$(grep -c 'would give other bits' "$tmp/out")" = 1
-# Not those that an OpenBLAS takes by itself which is older than the processor.
+# An OpenBLAS that is older than the processor may have taken Nehalem by itself.
 old=Nehalem
 ! grep -q ' Nehalem' "$tmp/whole/env.json" || old=Prescott
 expect 78 "rank 1 on .*: its kernels would give other bits" "other kernels on a rank" \
@@ -233,6 +234,7 @@ for ((k = 0; k < ${KILLS:-1}; k++)); do
     done
 done
 # As a disk that is full: no file of rank 0's may grow. It goes on, in case there is room again, until it is stopped.
+# Rank 0 gets the signal, and not mpirun, which would kill it a second later.
 start "$tmp/full"
 [ ${#pids[@]} -eq 3 ] && prlimit --pid "${pids[0]}" --fsize=1000 && sleep 2 && kill -TERM "${pids[0]}" && ended 60 &&
     grep -q "NOT saved" "$tmp/log" && grep -q "is lost" "$tmp/log"

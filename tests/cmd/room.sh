@@ -77,7 +77,7 @@ for when in "before a first save" "between two"; do
     file=metrics.jsonl
     [ "$when" = "between two" ] && file=last.safetensors
     wait_for test -e "$disk/run/$file"
-    kill -STOP $pid # lest what it gives back be taken, too
+    kill -STOP $pid # so that the room which its save gives back is not filled, too
     fill
     kill -CONT $pid
     wait_for grep -q 'It takes the room that was kept for it' "$tmp/out"

@@ -86,7 +86,7 @@ assert abs(done - threads * sample) < 0.04 * done, (done, text)
 END
 
 # Of three, since others may have the processor while either is measured. Sanitizers slow down the loop that the peak
-# is measured by, and no library; and a build for older processors has it without what libraries find in this one.
+# is measured by, and no library; and a build for older processors measures it without the vectors that libraries use here.
 below_the_peak() {
     local i
     for ((i = 0; i < 3; i++)); do

@@ -59,7 +59,7 @@ for ((i = 0; i < 5; i++)); do
     pid=$!
     until_lines "$tmp/killed" $((was * i / 8 + RANDOM % (was / 8))) $pid
     sleep 0.00$((RANDOM % 10))
-    # One that began late: not before it can be told, or is a group.
+    # One that is slow to start: until it handles SIGTERM, and until setsid has made its group.
     [ $i != 2 ] || until catches $pid TERM || ! kill -0 $pid; do :; done 2>/dev/null
     until kill -0 -- -$pid || ! kill -0 $pid; do :; done 2>/dev/null
     case $i in
