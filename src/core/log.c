@@ -48,33 +48,36 @@ static const char *style_on(int fd, const char *sequence) {
     return log_takes_colour(fd) ? sequence : "";
 }
 
-/* Whole, however long, and masked. */
-__attribute__((format(printf, 2, 0))) static void print_masked(FILE *f, const char *fmt,
-                                                               va_list ap) {
-    char few[512], *text = few;
+/* A line, however long, masked but for `before` and `after`, which are ours. It is written at once:
+ * between two writes another process of the job may have written its own. */
+__attribute__((format(printf, 4, 0))) static void write_line(FILE *f, const char *before,
+                                                             const char *after, const char *fmt,
+                                                             va_list ap) {
+    const size_t head = strlen(before), tail = strlen(after) + sizeof "\n";
+    char few[1024], *line = few;
     va_list again;
     va_copy(again, ap);
-    const int n = vsnprintf(few, sizeof few, fmt, ap);
-    if (n >= (int)sizeof few && (text = malloc((size_t)n + 1)))
-        vsnprintf(text, (size_t)n + 1, fmt, again);
+    const int n = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
-    if (!text) text = few;
-    err_mask(text);
-    fputs(text, f);
-    if (text != few) free(text);
+    size_t size = head + (size_t)(n > 0 ? n : 0) + tail;
+    if (size <= sizeof few || !(line = malloc(size))) line = few, size = sizeof few;
+    memcpy(line, before, head);
+    vsnprintf(line + head, size - head - tail + 1, fmt, ap);
+    err_mask(line + head);
+    const size_t at = strlen(line);
+    snprintf(line + at, size - at, "%s\n", after);
+    fputs(line, f);
+    if (line != few) free(line);
 }
 
-/* A line of its own: a progress line that stands is erased; the next one is drawn below. `before`
- * and `after` are ours. */
+/* A line of its own: a progress line that stands is erased; the next one is drawn below. */
 __attribute__((format(printf, 4, 0))) static void print_line(FILE *f, const char *before,
                                                              const char *after, const char *fmt,
                                                              va_list ap) {
     flockfile(stderr);
     if (progress_open) fputs("\r\033[K", stderr);
     progress_open = false;
-    fputs(before, f);
-    print_masked(f, fmt, ap);
-    fprintf(f, "%s\n", after);
+    write_line(f, before, after, fmt, ap);
     funlockfile(stderr);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -55,6 +56,30 @@ static void counts(void **state) {
     check_rows(format_count, rows, sizeof rows / sizeof *rows);
 }
 
+/* A write is a message here. */
+static void a_line_is_one_write(void **state) {
+    (void)state;
+    char got[2048];
+    int ends[2];
+    const int saved = dup(STDERR_FILENO);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    log_headed(LOG_BOLD, "head", " %s", "said");
+    log_warn("%s", "beware");
+    log_info("%01500d", 7);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    const char *const lines[] = {"head said\n", "warning: beware\n"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(recv(ends[0], got, sizeof got, MSG_DONTWAIT), strlen(lines[i]));
+        assert_memory_equal(got, lines[i], strlen(lines[i]));
+    }
+    assert_int_equal(recv(ends[0], got, sizeof got, MSG_DONTWAIT), 1501);
+    assert_memory_equal(got + 1498, "07\n", 3);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* Standard error is a file here: no carriage returns, no colours, progress only where it is kept.
  */
 static void plain_in_files(void **state) {
@@ -90,11 +115,9 @@ static void clock_goes_forward(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations),
-        cmocka_unit_test(bytes),
-        cmocka_unit_test(counts),
-        cmocka_unit_test(plain_in_files),
-        cmocka_unit_test(clock_goes_forward),
+        cmocka_unit_test(durations),      cmocka_unit_test(bytes),
+        cmocka_unit_test(counts),         cmocka_unit_test(a_line_is_one_write),
+        cmocka_unit_test(plain_in_files), cmocka_unit_test(clock_goes_forward),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
