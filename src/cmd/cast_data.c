@@ -224,7 +224,8 @@ static bool check_labels(const Dataset *d, const Task *task, Err *err) {
 static bool is_alike(const Dataset *d, const Dataset *first, Err *err) {
     if (d->vocab == first->vocab && d->classes == first->classes &&
         d->per_example == first->per_example)
-        return classes_agree(&d->class_names, &first->class_names, d->file.path, d->classes, err);
+        return classes_agree(&d->class_names, &first->class_names, d->file.path,
+                             "another split of the set", d->classes, err);
     return err_set(err, EX_DATAERR,
                    "%s: vocabulary %d, %d classes, %d documents an example are not those of the "
                    "other splits: %d, %d, %d",

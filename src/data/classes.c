@@ -24,14 +24,16 @@ static bool read_names(ClassNames *c, const char *path, int classes, Err *err) {
     snprintf(count, sizeof count, "%d", n);
     if (!cJSON_IsArray(c->list) || n != classes)
         return err_set(err, EX_DATAERR,
-                       "%s: metadata \"class_names\": expected a JSON array of %d names, got %s",
+                       "%s: metadata \"" CLASS_NAMES
+                       "\": expected a JSON array of %d names, got %s",
                        path, classes, cJSON_IsArray(c->list) ? count : "none");
     c->name = mem_alloc((size_t)n, sizeof *c->name);
     const cJSON *o = c->list->child;
     for (int k = 0; k < n; k++, o = o->next) {
         if (!cJSON_IsString(o) || !may_be_shown(o->valuestring))
             return err_set(err, EX_DATAERR,
-                           "%s: metadata \"class_names\": of class %d: expected a string of 1 to "
+                           "%s: metadata \"" CLASS_NAMES
+                           "\": of class %d: expected a string of 1 to "
                            "%d bytes without control characters",
                            path, k, CLASS_NAME_MOST);
         c->name[k] = o->valuestring;
@@ -39,14 +41,19 @@ static bool read_names(ClassNames *c, const char *path, int classes, Err *err) {
     return true;
 }
 
-bool classes_open(ClassNames *c, const StFile *f, int classes, Err *err) {
-    const char *text = st_meta(f, "class_names");
-    *c = (ClassNames){0};
-    if (!text) return true;
-    c->list = json_parse(text, strlen(text), ST_MAX_HEADER, DEPTH, f->path, &(Err){0});
-    if (read_names(c, f->path, classes, err)) return true;
+bool classes_take(ClassNames *c, cJSON *list, const char *path, int classes, Err *err) {
+    *c = (ClassNames){.list = list};
+    if (read_names(c, path, classes, err)) return true;
     classes_close(c);
     return false;
+}
+
+bool classes_open(ClassNames *c, const StFile *f, int classes, Err *err) {
+    const char *text = st_meta(f, CLASS_NAMES);
+    *c = (ClassNames){0};
+    if (!text) return true;
+    cJSON *list = json_parse(text, strlen(text), ST_MAX_HEADER, DEPTH, f->path, &(Err){0});
+    return classes_take(c, list, f->path, classes, err);
 }
 
 void classes_close(ClassNames *c) {
@@ -55,13 +62,12 @@ void classes_close(ClassNames *c) {
     *c = (ClassNames){0};
 }
 
-bool classes_agree(const ClassNames *c, const ClassNames *first, const char *path, int classes,
-                   Err *err) {
+bool classes_agree(const ClassNames *c, const ClassNames *first, const char *path, const char *of,
+                   int classes, Err *err) {
     for (int k = 0; c->name && first->name && k < classes; k++)
         if (strcmp(c->name[k], first->name[k]) != 0)
-            return err_set(err, EX_DATAERR,
-                           "%s: calls class %d '%s', which is '%s' in another split of the set",
-                           path, k, c->name[k], first->name[k]);
+            return err_set(err, EX_DATAERR, "%s: calls class %d '%s', which is '%s' in %s", path, k,
+                           c->name[k], first->name[k], of);
     return true;
 }
 

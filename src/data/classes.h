@@ -7,6 +7,7 @@
 
 #include "io/safetensors.h"
 
+#define CLASS_NAMES "class_names"
 enum { CLASS_NAME_MOST = 64 }; /* bytes */
 
 typedef struct ClassNames {
@@ -17,12 +18,14 @@ typedef struct ClassNames {
 /* EX_DATAERR: "class_names" is there, and is no array of `classes` names, of 1 to 64 bytes without
  * control characters. */
 bool classes_open(ClassNames *c, const StFile *f, int classes, Err *err);
+/* The same of a list that the file at `path` has, which is theirs from here on. */
+bool classes_take(ClassNames *c, cJSON *list, const char *path, int classes, Err *err);
 void classes_close(ClassNames *c);
 
-/* Whether they are those of another split of the set, `first`, where both have names; EX_DATAERR:
- * `path` has others. */
-bool classes_agree(const ClassNames *c, const ClassNames *first, const char *path, int classes,
-                   Err *err);
+/* Whether they are those that `first` has, where both have names; EX_DATAERR: `path` has others
+ * than what `first` is of ("another split of the set"). */
+bool classes_agree(const ClassNames *c, const ClassNames *first, const char *path, const char *of,
+                   int classes, Err *err);
 
 /* A class as people read it, into buf, which is returned: "1 positive", or "1 (5)" where its name
  * begins with a digit, or "1" where name is NULL; of a long name the first 24 bytes. */

@@ -13,7 +13,7 @@
 #include "io/lock.h"
 
 #define FORMAT "cast-dataset-1"
-enum { VOCAB_MAX = 32768, CLASSES_MAX = 1 << 20, SCAN = 1 << 12 };
+enum { SCAN = 1 << 12 };
 
 const char *const split_names[SPLITS + 1] = {"train", "val", "test", NULL};
 
@@ -45,11 +45,19 @@ static bool meta_int(const StFile *f, const char *key, int max, int *out, Err *e
     return true;
 }
 
+const char *dataset_kind_of(const char *ids, int vocab) {
+    if (ids && !strcmp(ids, DATASET_BYTES) && vocab == BYTES_VOCAB) return DATASET_BYTES;
+    if (ids && !strcmp(ids, DATASET_PIXELS) && vocab == GREYS) return DATASET_PIXELS;
+    return NULL;
+}
+
+const char *dataset_kind(const Dataset *d) {
+    return dataset_kind_of(st_meta(&d->file, DATASET_IDS), d->vocab);
+}
+
 static bool check_kind(const Dataset *d, Err *err) {
     const char *ids = st_meta(&d->file, DATASET_IDS);
-    if (!ids || (!strcmp(ids, DATASET_BYTES) && d->vocab == BYTES_VOCAB) ||
-        (!strcmp(ids, DATASET_PIXELS) && d->vocab == GREYS))
-        return true;
+    if (!ids || dataset_kind(d)) return true;
     return err_set(
         err, EX_DATAERR,
         "%s: metadata \"ids\": expected \"bytes\" of a vocab of %d or \"pixels\" of %d, got "
@@ -65,8 +73,8 @@ static bool read_meta(Dataset *d, Err *err) {
         return err_set(err, EX_DATAERR,
                        "%s: format \"%.40s\" is not a dataset of this version (\"%s\")", f->path,
                        format, FORMAT);
-    return meta_int(f, "vocab", VOCAB_MAX, &d->vocab, err) &&
-           meta_int(f, "classes", CLASSES_MAX, &d->classes, err) && check_kind(d, err);
+    return meta_int(f, "vocab", DATASET_VOCAB_MAX, &d->vocab, err) &&
+           meta_int(f, "classes", DATASET_CLASSES_MAX, &d->classes, err) && check_kind(d, err);
 }
 
 static const StTensor *want_vector(const StFile *f, const char *name, Dtype dtype, int64_t least,
@@ -298,7 +306,8 @@ struct DatasetWriter {
 
 DatasetWriter *dataset_writer(const char *task, const char *split, const char *source, int vocab,
                               int classes, bool pairs) {
-    REQUIRE(vocab > 0 && vocab <= VOCAB_MAX && classes > 0, "vocab %d, classes %d", vocab, classes);
+    REQUIRE(vocab > 0 && vocab <= DATASET_VOCAB_MAX && classes > 0, "vocab %d, classes %d", vocab,
+            classes);
     DatasetWriter *w = mem_alloc(1, sizeof *w);
     w->task = mem_strdup(task);
     w->split = mem_strdup(split);

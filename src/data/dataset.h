@@ -27,6 +27,8 @@ enum {
 #define DATASET_BYTES "bytes"
 #define DATASET_PIXELS "pixels"
 
+enum { DATASET_VOCAB_MAX = 32768, DATASET_CLASSES_MAX = 1 << 20 };
+
 typedef struct Dataset {
     StFile file;
     char hash[DATASET_HASH]; /* the metadata's; "": they have none */
@@ -54,6 +56,12 @@ bool dataset_is_whole(const char *dir);
 static inline unsigned dataset_id(const Dataset *d, int64_t i) {
     return d->tokens8 ? d->tokens8[i] : (uint16_t)d->tokens16[i];
 }
+
+/* What "ids" says, DATASET_BYTES or DATASET_PIXELS; NULL: that is not what ids of such a vocabulary
+ * may be, or says nothing. */
+const char *dataset_kind_of(const char *ids, int vocab);
+/* That of the set. */
+const char *dataset_kind(const Dataset *d);
 
 bool dataset_open(Dataset *d, const char *path, Err *err);
 void dataset_close(Dataset *d);

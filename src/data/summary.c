@@ -19,7 +19,8 @@ const Task *summary_task(const Dataset *d) {
     const char *name = st_meta(&d->file, "task");
     const bool own = !name && st_meta(&d->file, DATASET_IDS);
     const Task *t = name || own ? task_find(own ? "custom" : name) : NULL;
-    return t && task_fits(t, d->vocab, d->classes, d->per_example) ? task_of_set(t, d) : NULL;
+    if (!t || !task_fits(t, d->vocab, d->classes, d->per_example)) return NULL;
+    return task_of_kind(t, dataset_kind(d), d->per_example);
 }
 
 /* "  name   12.3 %  1234  #######" with a bar of share / most, and a name of `width` characters. */

@@ -25,12 +25,11 @@ const Task *const task_table[] = {&task_listops,    &task_text,  &task_retrieval
     }
 const Task task_custom = CUSTOM(TOKENS_VALUES);
 
-const Task *task_of_set(const Task *t, const Dataset *d) {
+const Task *task_of_kind(const Task *t, const char *kind, int per_example) {
     static const Task of_bytes = CUSTOM(TOKENS_BYTES), of_pixels = CUSTOM(TOKENS_PIXELS);
-    const char *ids = st_meta(&d->file, DATASET_IDS);
-    if (t->vocab || !ids) return t;
-    if (strcmp(ids, DATASET_BYTES) == 0) return &of_bytes;
-    return d->per_example == 1 ? &of_pixels : t; /* pairs of pictures are read as numbers */
+    if (t->vocab || !kind) return t;
+    if (strcmp(kind, DATASET_BYTES) == 0) return &of_bytes;
+    return per_example == 1 ? &of_pixels : t; /* pairs of pictures are read as numbers */
 }
 
 const char *task_class(const Task *t, const ClassNames *own, int k) {

@@ -81,8 +81,8 @@ struct Task {
 extern const Task *const task_table[];
 const Task *task_find(const char *name);
 
-/* The task as the set says what its ids are, where the task leaves that to it. */
-const Task *task_of_set(const Task *t, const Dataset *d);
+/* The task as a set says what its ids are (dataset_kind), where the task leaves that to it. */
+const Task *task_of_kind(const Task *t, const char *kind, int per_example);
 
 /* What class k is called: by the task (NULL: not known) or else by the set; NULL: it has no name.
  */

@@ -269,9 +269,8 @@ static void print_import(const Writer *w, const char *end, const char *what) {
 }
 
 /* What a document is to come as: the ids of what it is made of. */
-static void print_ids(const Writer *w) {
-    const Task *task = task_find(config_text(w, "task"));
-    if (!task || !task->vocab) {
+static void print_ids(const Writer *w, const Task *task) {
+    if (!task || (!task->vocab && task->tokens == TOKENS_VALUES)) {
         fputs("\n\nIds are those of the set that it was trained on.\n", w->f);
     } else if (task->words) {
         fputs("\n\nIds, from 0:", w->f);
@@ -287,22 +286,36 @@ static void print_ids(const Writer *w) {
     }
 }
 
+static void print_class(const Writer *w, const char *name) {
+    const bool quotes = !strchr(name, '`');
+    fputs(quotes ? " `" : " ", w->f);
+    if (quotes)
+        fprintf(w->f, "%s`", name);
+    else
+        text_markdown(w->f, name);
+}
+
 /* What its outputs are for. */
-static void print_classes(const Writer *w) {
-    const Task *task = task_find(config_text(w, "task"));
-    if (!task || !task->labels) return;
+static void print_classes(const Writer *w, const Task *task, const Facts *set) {
+    if (!task_class(task, &set->class_names, 0)) return;
     fputs("Classes, from 0:", w->f);
-    for (int k = 0; k < task->classes; k++) fprintf(w->f, " `%s`", task->labels[k]);
+    for (int k = 0; k < (task && task->vocab ? task->classes : set->classes); k++)
+        print_class(w, task_class(task, &set->class_names, k));
     fputs(".\n", w->f);
 }
 
 static void print_reading(const Writer *w) {
+    const Task *task = task_find(config_text(w, "task"));
+    Facts set;
+    if (!facts_read(&set, w->c->file, &(Err){0})) set = (Facts){0};
+    if (task) task = task_of_kind(task, set.ids, set.per_example);
     fprintf(w->f,
             "\n## Reading it\n\n`%s.safetensors` has a tensor for each parameter, by the names in "
             "docs/method.md of the program, and\nthe config in its metadata.",
             w->name);
-    print_ids(w);
-    print_classes(w);
+    print_ids(w, task);
+    print_classes(w, task, &set);
+    facts_close(&set);
     if (!w->c->python) return;
     fprintf(w->f,
             "\nThe files of Python beside it need nothing else of the program:\n\n```python\n");

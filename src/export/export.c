@@ -108,11 +108,13 @@ static bool write_weights(const Export *e, Err *err) {
     StTensor *t = mem_alloc((size_t)e->file.ntensors + 1, sizeof *t);
     Identity made;
     char update[32], *config = config_text(e);
-    StMeta meta[3 + IDENTITY_PARTS] = {
+    const char *set = st_meta(&e->file, FACTS_META);
+    StMeta meta[4 + IDENTITY_PARTS] = {
         {"format", WEIGHTS_FORMAT}, {"update", update}, {"config", config}};
     snprintf(update, sizeof update, "%lld", (long long)e->from.update);
     identity_read(&made, &e->file);
-    const int nmeta = 3 + identity_meta(&made, meta + 3);
+    int nmeta = 3 + identity_meta(&made, meta + 3);
+    if (set) meta[nmeta++] = (StMeta){FACTS_META, set};
     const int n = take_tensors(e, t);
     const bool ok = are_finite(e, t, n, err) &&
                     st_write(e->path[WEIGHTS], KIND_WEIGHTS, t, n, meta, nmeta, err);

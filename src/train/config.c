@@ -197,21 +197,28 @@ static bool find_objective(Config *c, Err *err) {
                    c->path, c->task->name);
 }
 
-/* What the model is to read and to tell apart: the task's sizes, or those of its training split,
- * which says what its ids are and what its classes are called, too. */
-static bool find_sizes(Config *c, ModelTask *sizes, Err *err) {
+/* What weights say of the set that they are of, else what it says itself. */
+static bool read_facts(Config *c, const StFile *weights, Err *err) {
     char path[FILE_PATH_MAX];
     Dataset d;
+    if (weights && !facts_read(&c->set, weights, err)) return false;
+    if (c->set.text) return true;
+    if (!dataset_path(path, c->data_dir, SPLIT_TRAIN, err) || !dataset_open(&d, path, err))
+        return no_sizes(c->task, err);
+    facts_of_set(&c->set, &d);
+    dataset_close(&d);
+    return true;
+}
+
+/* What the model is to read and to tell apart: the task's sizes, or those of its set. */
+static bool find_sizes(Config *c, const StFile *weights, ModelTask *sizes, Err *err) {
     const Task *t = c->task;
+    const Facts *s = &c->set;
     *sizes = (ModelTask){t->vocab, t->classes, t->per_example, t->max_length, 0, false};
     if (t->vocab) return true;
-    if (!dataset_path(path, c->data_dir, SPLIT_TRAIN, err) || !dataset_open(&d, path, err))
-        return no_sizes(t, err);
-    *sizes = (ModelTask){d.vocab, d.classes, d.per_example, dataset_longest(&d), 0, false};
-    c->task = task_of_set(t, &d);
-    c->class_names = d.class_names;
-    d.class_names = (ClassNames){0};
-    dataset_close(&d);
+    if (!read_facts(c, weights, err)) return false;
+    *sizes = (ModelTask){s->vocab, s->classes, s->per_example, s->longest, 0, false};
+    c->task = task_of_kind(t, s->ids, s->per_example);
     return true;
 }
 
@@ -230,7 +237,7 @@ static bool check_home(const Config *c, Err *err) {
     return true;
 }
 
-static bool read_all(Config *c, const cJSON *root, Err *err) {
+static bool read_all(Config *c, const cJSON *root, const StFile *weights, Err *err) {
     if (!cJSON_IsObject(root))
         return err_set(err, EX_CONFIG, "%s: a config must be an object { ... }", c->path);
     if (!find_task(c, root, err)) return false;
@@ -240,7 +247,7 @@ static bool read_all(Config *c, const cJSON *root, Err *err) {
         return false;
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model");
     ModelTask sizes;
-    if (!find_objective(c, err) || !find_sizes(c, &sizes, err)) return false;
+    if (!find_objective(c, err) || !find_sizes(c, weights, &sizes, err)) return false;
     sizes.masked = c->train.mask;
     sizes.masks = sizes.masked > 0 || (c->augment && c->task->augment_masks);
     return model_open(&c->model, model, &sizes, c->path, err);
@@ -288,13 +295,13 @@ static const Section sections[] = {
 
 cJSON *config_value(const char *assignment) { return override_value(sections, assignment); }
 
-bool config_open(Config *c, const cJSON *root, const char *where, char *const *overrides, int count,
-                 Err *err) {
+bool config_open(Config *c, const cJSON *root, const char *where, const StFile *weights,
+                 char *const *overrides, int count, Err *err) {
     *c = (Config){0};
     snprintf(c->path, sizeof c->path, "%s", where);
     cJSON *own = cJSON_Duplicate(root, true);
     bool ok = override_apply(own, sections, overrides, count, err);
-    if (ok && !(read_all(c, own, err) && check_minutes(c, err))) {
+    if (ok && !(read_all(c, own, weights, err) && check_minutes(c, err))) {
         override_blame(err, c->path, own, sections, overrides, count);
         ok = false;
     }
@@ -307,7 +314,7 @@ bool config_load(Config *c, const char *path, char *const *overrides, int count,
     char where[FILE_PATH_MAX];
     *c = (Config){0};
     cJSON *root = config_file_read(path, where, err);
-    const bool ok = root && config_open(c, root, where, overrides, count, err);
+    const bool ok = root && config_open(c, root, where, NULL, overrides, count, err);
     if (root && !ok) config_file_blame(err, where);
     cJSON_Delete(root);
     return ok;
@@ -326,12 +333,14 @@ void config_complete(cJSON *config) {
 
 void config_free(Config *c) {
     if (c->model.mech) model_close(&c->model);
-    classes_close(&c->class_names);
+    facts_close(&c->set);
     cJSON_Delete(c->resolved);
     *c = (Config){0};
 }
 
-const char *config_class(const Config *c, int k) { return task_class(c->task, &c->class_names, k); }
+const char *config_class(const Config *c, int k) {
+    return task_class(c->task, &c->set.class_names, k);
+}
 
 void config_run_dir(char *dir, size_t size, const char *path, char *const *overrides, int count) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

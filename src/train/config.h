@@ -3,6 +3,7 @@
 #ifndef TRAIN_CONFIG_H
 #define TRAIN_CONFIG_H
 
+#include "data/facts.h"
 #include "data/task.h"
 #include "model/model.h"
 #include "optim/adamw.h"
@@ -28,7 +29,7 @@ typedef struct Config {
     double holdout;       /* of tasks that hold out, else 0 */
     int holdout_seed;
     Model model;
-    ClassNames class_names; /* of data of one's own */
+    Facts set; /* of data of one's own */
     TrainConf train;
     cJSON *resolved; /* every key with its value */
 } Config;
@@ -37,9 +38,10 @@ typedef struct Config {
  * task's sizes, train.safetensors of data.dir is opened: EX_NOINPUT or EX_DATAERR. On error,
  * too, config_free is to be called. */
 bool config_load(Config *c, const char *path, char *const *overrides, int count, Err *err);
-/* The same of a config that has been read, which stays as it is; `where` names it in messages. */
-bool config_open(Config *c, const cJSON *root, const char *where, char *const *overrides, int count,
-                 Err *err);
+/* The same of a config that has been read, which stays as it is; `where` names it in messages. Of
+ * `weights`, where these say the task's sizes (data/facts.h), the data are not needed; or NULL. */
+bool config_open(Config *c, const cJSON *root, const char *where, const StFile *weights,
+                 char *const *overrides, int count, Err *err);
 void config_free(Config *c);
 
 /* What class k is called: the task's name for it, or that of the data; NULL: it has none. */

@@ -133,20 +133,21 @@ static bool check_projections(const Config *now, const Source *from, Err *err) {
 }
 
 /* What was trained, with the data where they are now. */
-static bool open_was(Config *was, const Config *now, const Source *from, Err *err) {
+static bool open_was(Config *was, const Config *now, const Source *from, const StFile *f,
+                     Err *err) {
     cJSON *config = cJSON_Duplicate(from->run.config, true), *data = json_at(config, "data");
     cJSON_DeleteItemFromObjectCaseSensitive(data, "dir");
     cJSON_AddStringToObject(data, "dir", now->data_dir);
-    const bool ok = config_open(was, config, from->path, NULL, 0, err);
+    const bool ok = config_open(was, config, from->path, f, NULL, 0, err);
     cJSON_Delete(config);
     if (!ok) config_free(was);
     return ok;
 }
 
 /* What the mechanism of the weights trained of its own is there still, or can be left behind. */
-static bool check_left(const Config *now, const Source *from, Err *err) {
+static bool check_left(const Config *now, const Source *from, const StFile *f, Err *err) {
     Config was;
-    if (!open_was(&was, now, from, err)) return false;
+    if (!open_was(&was, now, from, f, err)) return false;
     const Param *lost = NULL;
     for (int i = 0; i < was.model.params.count; i++) {
         const Param *p = &was.model.params.list[i];
@@ -176,7 +177,7 @@ static bool check_rest(const Config *now, const Source *from, const StFile *f, b
         snprintf(what, sizeof what, "tensor '%.300s' has no place in this model", name);
         return does_not_fit(now, from, what, err);
     }
-    return !swapped || check_left(now, from, err);
+    return !swapped || check_left(now, from, f, err);
 }
 
 bool fit_check(const Config *now, const Source *from, const StFile *f, Err *err) {

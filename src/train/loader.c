@@ -21,10 +21,12 @@ static bool check_task(const Dataset *d, const Config *c, Err *err) {
     const ModelTask *m = &c->model.task;
     if (d->vocab == m->vocab && d->classes == m->classes && d->per_example == m->per_example)
         return check_name(d, c->task, err);
+    const bool own = !c->task->vocab;
     return err_set(err, EX_DATAERR,
                    "%s: vocabulary %d, %d classes and %d documents an example are not those of "
-                   "task %s (%d, %d, %d)",
-                   d->file.path, d->vocab, d->classes, d->per_example, c->task->name, m->vocab,
+                   "%s%s (%d, %d, %d)",
+                   d->file.path, d->vocab, d->classes, d->per_example,
+                   own ? "the training data" : "task ", own ? "" : c->task->name, m->vocab,
                    m->classes, m->per_example);
 }
 
@@ -65,10 +67,20 @@ static bool open_split(Loader *f, int split, Err *err) {
     const bool held = split == SPLIT_VAL && f->c->holdout > 0;
     Dataset *d = &f->split[split];
     if (!dataset_path(path, f->c->data_dir, held ? SPLIT_TRAIN : split, err) ||
-        !dataset_open(d, path, err) || !check_task(d, f->c, err) ||
-        !classes_agree(&d->class_names, &f->c->class_names, path, d->classes, err))
+        !dataset_open(d, path, err) || !check_task(d, f->c, err))
         return false;
     f->examples[split] = d->examples;
+    return true;
+}
+
+static bool check_classes(const Loader *f, Err *err) {
+    const ClassNames *first = &f->c->set.class_names;
+    for (int s = 0; s < SPLITS; s++) {
+        const Dataset *d = &f->split[s];
+        if (!classes_agree(&d->class_names, first, d->file.path, "another split of the set",
+                           d->classes, err))
+            return false;
+    }
     return true;
 }
 
@@ -96,7 +108,7 @@ bool loader_open(Loader *f, const Config *c, Err *err) {
     *f = (Loader){.c = c, .epoch = -1};
     bool ok = true;
     for (int s = 0; ok && s < SPLITS; s++) ok = open_split(f, s, err);
-    ok = ok && check_one_set(&f->split[SPLIT_TRAIN], err);
+    ok = ok && check_one_set(&f->split[SPLIT_TRAIN], err) && check_classes(f, err);
     if (ok && c->augment) f->longest = dataset_longest(&f->split[SPLIT_TRAIN]);
     ok = ok && (c->holdout == 0 || hold_out(f, err)) && check_enough(f, err);
     if (ok) limit_examples(f);

@@ -51,7 +51,7 @@ size_t state_bytes(const Params *params, bool averages) {
 }
 
 size_t state_file_bytes(const Params *params, bool averages) {
-    enum { TENSOR = 256, META = 1 << 14 }; /* of the header */
+    enum { TENSOR = 256, META = (1 << 14) + 2 * FACTS_MOST }; /* of the header, with escapes */
     return state_bytes(params, averages) +
            (vectors(averages) * (size_t)params->count + SMALL) * TENSOR + META;
 }
@@ -78,8 +78,9 @@ bool state_save(const State *s, const cJSON *config, const char *path, Err *err)
     if (s->ema) n += params_tensors(p, s->ema, PARAMS_AVERAGE, 0, t + n, names + n);
     n += small_tensors(s, t + n);
     char *text = cJSON_PrintUnformatted(config);
-    StMeta meta[2 + IDENTITY_PARTS] = {{"format", FORMAT}, {"config", text}};
-    const int nmeta = 2 + identity_meta(&s->identity, meta + 2);
+    StMeta meta[3 + IDENTITY_PARTS] = {{"format", FORMAT}, {"config", text}};
+    int nmeta = 2 + identity_meta(&s->identity, meta + 2);
+    if (s->set) meta[nmeta++] = (StMeta){FACTS_META, s->set};
     bool ok = st_write(path, KIND_CHECKPOINT, t, n, meta, nmeta, err);
     cJSON_free(text);
     mem_free(t);

@@ -12,9 +12,9 @@
  *   state.guard        F64 [4]  what came of numbers that were not finite: Guard (train/guard.h).
  *                               Left out where nothing did, and in what 0.1.0 wrote
  *
- * and metadata: format, config (the resolved config as JSON), crc32, and what it was made with
- * (train/identity.h). There is no time and no number of threads in it: runs of the same config,
- * data and build have equal files. */
+ * and metadata: format, config (the resolved config as JSON), crc32, set (of data of one's own:
+ * data/facts.h), and what it was made with (train/identity.h). There is no time and no number of
+ * threads in it: runs of the same config, data and build have equal files. */
 #ifndef TRAIN_STATE_H
 #define TRAIN_STATE_H
 
@@ -38,6 +38,7 @@ typedef struct State {
     Tally tally;
     Guard guard;
     Identity identity; /* of the process that made it */
+    const char *set;   /* its metadata, whoever reads or copies the state; NULL: none */
 } State;
 
 /* Of no updates yet, in a State of zeros; `averages`: with train.ema. */

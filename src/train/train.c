@@ -332,6 +332,7 @@ static bool explain_damage(const Trainer *t, Err *err) {
 /* The checkpoint, or initial weights, with train.init those that others have. */
 static bool open_state(Trainer *t, Err *err) {
     State *s = &t->state;
+    s->set = t->c->set.text;
     if (!t->goes_on) {
         identity_here(&s->identity, &t->loader);
         params_init(s->params, s->w, (uint64_t)t->c->train.seed);

@@ -24,12 +24,22 @@ static void layout(Trained *t) {
             arena_reals(a, (size_t)c->train.batch * (size_t)c->model.task.classes);
 }
 
+/* Labels may then be of other classes. */
+static void warn_of_names(const Trained *t) {
+    const Dataset *d = &t->loader.split[t->split];
+    Err err;
+    if (!classes_agree(&d->class_names, &t->config.set.class_names, d->file.path, t->from.path,
+                       d->classes, &err))
+        log_warn("%s", err.text);
+}
+
 /* Whether the data are whole; tells where they are not those of the training. */
 static bool check_data(Trained *t, const StFile *f, Err *err) {
     Identity was;
     if (!verify_now(t->loader.split, err)) return false;
     identity_read(&was, f);
     identity_warn_data(&was, &t->loader, f->path);
+    warn_of_names(t);
     return true;
 }
 
@@ -103,8 +113,8 @@ static bool open_file(Trained *t, const StFile *f, const TrainedRequest *r, Err 
     const bool of_run = t->from.run.dir[0];
     snprintf(where, sizeof where, "%s%s", of_run ? t->from.run.dir : f->path,
              of_run ? "/config.json" : "");
-    if (!config_open(&t->config, t->from.run.config, where, r->line.words + 1, r->line.nwords - 1,
-                     err))
+    if (!config_open(&t->config, t->from.run.config, where, f, r->line.words + 1,
+                     r->line.nwords - 1, err))
         return false;
     if (r->batch) t->config.train.batch = r->batch;
     return fit_check(&t->config, &t->from, f, err) &&

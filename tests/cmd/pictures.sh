@@ -87,6 +87,20 @@ if python3 -c '' 2>/dev/null; then
         "$bin/cast_eval" "$tmp/read" --input "$tmp/mixed/val.safetensors"
     expect 65 "mixed/val.safetensors: calls class 0 'nag', which is 'neg' in another split" "but do not train" \
         "$bin/cast_train" configs/text.json task=custom data.dir="$tmp/mixed" train.batch=2 --out "$tmp/mixed-run"
+    # Its weights are of use where the set is not, nor its names.
+    expect 0 'wrote' "weights to give away" "$bin/cast_export" "$tmp/read" --out "$tmp/away"
+    check "say what they read" grep -q "^Ids: a text's bytes, each plus 1" "$tmp/away.md"
+    check "and what they answer" grep -q '^Classes, from 0: .neg. .pos.\.$' "$tmp/away.md"
+    mv "$tmp/texts" "$tmp/elsewhere"
+    for weights in "$tmp/read" "$tmp/away.safetensors"; do
+        expect 0 "% +(0 neg|1 pos) .*$tmp/film.txt$" "answer without the set" "$bin/cast_eval" "$weights" --input "$tmp/film.txt"
+        expect 66 'texts/test.safetensors: .*data.dir=DIR' "but not for it" "$bin/cast_eval" "$weights"
+    done
+    expect 0 '"class":"(neg|pos)"' "swapped" "$bin/cast_eval" "$tmp/read" model.attention.type=full --input "$tmp/film.txt" --json
+    sed 's/"class_names": "\[\\"neg/"class_names": "[\\"nag/' "$tmp/elsewhere/test.safetensors" >"$tmp/mixed/test.safetensors"
+    expect 0 "mixed/test.safetensors: calls class 0 'nag', which is 'neg' in $tmp/read/best.safetensors" "another order, perhaps" \
+        "$bin/cast_eval" "$tmp/read" data.dir="$tmp/mixed"
+    mv "$tmp/elsewhere" "$tmp/texts"
     sed 's/"ids": "bytes"/"ids": "words"/' "$tmp/texts/val.safetensors" >"$tmp/other.safetensors"
     expect 65 'metadata "ids": expected "bytes" of a vocab of 257 or "pixels" of 256, got "words" of 257' "ids of another kind" \
         "${data[@]}" show "$tmp/other.safetensors"

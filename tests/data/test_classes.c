@@ -78,13 +78,13 @@ static void test_agree(void **state) {
     const ClassNames a = {.name = (const char *[]){"no", "yes"}},
                      b = {.name = (const char *[]){"no", "oui"}}, none = {0};
     Err err = {0};
-    assert_true(classes_agree(&a, &a, "val", 2, &err) && classes_agree(&a, &b, "val", 1, &err));
-    assert_true(classes_agree(&none, &a, "val", 2, &err));
-    assert_true(classes_agree(&a, &none, "val", 2, &err));
-    assert_false(classes_agree(&b, &a, "val", 2, &err));
+    assert_true(classes_agree(&a, &a, "val", "train", 2, &err) &&
+                classes_agree(&a, &b, "val", "train", 1, &err));
+    assert_true(classes_agree(&none, &a, "val", "train", 2, &err));
+    assert_true(classes_agree(&a, &none, "val", "train", 2, &err));
+    assert_false(classes_agree(&b, &a, "val", "train", 2, &err));
     assert_int_equal(err.code, EX_DATAERR);
-    assert_string_equal(err.text,
-                        "val: calls class 1 'oui', which is 'yes' in another split of the set");
+    assert_string_equal(err.text, "val: calls class 1 'oui', which is 'yes' in train");
 }
 
 static void test_text(void **state) {

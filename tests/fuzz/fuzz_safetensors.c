@@ -1,5 +1,6 @@
-/* Covers: src/io/safetensors.c */
+/* Covers: src/io/safetensors.c src/data/facts.c */
 #include "core/mem.h"
+#include "data/facts.h"
 #include "fuzz/fuzz.h"
 #include "io/safetensors.h"
 
@@ -39,12 +40,23 @@ static void write_again(const StFile *f) {
     mem_free(meta);
 }
 
+/* What weights say of their set, which a file of anything may claim to say. */
+static void read_facts(const StFile *f) {
+    Facts s;
+    Err err;
+    if (!facts_read(&s, f, &err)) REQUIRE(err.code == EX_DATAERR, "%s", err.text);
+    for (int k = 0; k < s.classes && s.class_names.name; k++)
+        REQUIRE(strlen(s.class_names.name[k]) <= CLASS_NAME_MOST, "class %d", k);
+    facts_close(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     StFile f;
     Err err;
     if (!st_parse(&f, data, size, "fuzz.safetensors", &err)) return 0;
     for (int i = 0; i < f.ntensors; i++) look(&f, &f.tensors[i]);
     st_check_crc(&f, &err);
+    read_facts(&f);
     write_again(&f);
     st_close(&f);
     return 0;
