@@ -81,6 +81,7 @@ keep() { # DIR [NAME]: one that failed at once has not all of these files, and c
     [ ! -e "$1/config.json" ] ||
         { echo "results.sh: $1 is a run: name the directory that it is in, whose runs are kept" >&2; exit 66; }
     kept=results/metrics/${2-$(basename "$1")}
+    [[ ! $1 -ef $kept ]] || { echo "results.sh: $1 is where its runs are kept: name what is to be kept there" >&2; exit 64; }
     rows=("${1%/}"/*.jsonl)
     if [ -e "${rows[0]}" ]; then
         mkdir -p "$kept"
@@ -96,8 +97,12 @@ keep() { # DIR [NAME]: one that failed at once has not all of these files, and c
         [ -z "$stage" ] || to=results/metrics/$stage/$(basename "${run%-*}")
         mkdir -p "$to"
         for file in config.json env.json metrics.jsonl; do
-            rm -f "$to/$file"
-            [ ! -e "$run/$file" ] || cp "$run/$file" "$to"
+            if [ -e "$run/$file" ]; then
+                cp "$run/$file" "$to/$file.part" # a disk that is full leaves what is there
+                mv "$to/$file.part" "$to/$file"
+            else
+                rm -f "$to/$file"
+            fi
         done
         sums "$run" >"$to/weights.sha256"
         [ -s "$to/weights.sha256" ] || rm "$to/weights.sha256"

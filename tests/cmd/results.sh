@@ -59,6 +59,9 @@ mkdir "$root/runs/rows"
 echo '{}' >"$root/runs/rows/of it.jsonl"
 (cd "$root" && expect 0 '^results/metrics/rows/of it.jsonl$' "keeps rows" "${results[@]}" keep runs/rows)
 check "as they are" diff "$root/runs/rows" "$root/results/metrics/rows"
+cp -r "$kept" "$tmp/was"
+(cd "$root" && expect 64 'results/metrics/sweep/ is where its runs are kept' "not in their own place" "${results[@]}" keep results/metrics/sweep/)
+check "where all is as it was" diff -r "$tmp/was" "$kept"
 for line in 1:3 2:2 3:9 4:8 3:1.5 4:1 5:0.25; do # updates 3 and 4 were made twice
     echo "{\"kind\": \"train\", \"step\": ${line%:*}, \"epoch\": 1, \"loss\": ${line#*:}, \"accuracy\": 0.5}"
 done >"$kept/clusters=4,seed=1/metrics.jsonl"
