@@ -124,7 +124,9 @@ static bool export_begin(Export *e, Err *err) {
     char dir[FILE_PATH_MAX];
     FileList lists;
     if (!e->dir) return true;
-    if (!file_in(dir, e->dir, "metadata", err) || !file_make_dirs(dir, err)) return false;
+    if (!file_may_make_dirs(e->dir, err) || !file_in(dir, e->dir, "metadata", err) ||
+        !file_make_dirs(dir, err))
+        return false;
     lock_wait(&e->lock, e->dir);
     if (!file_list(&lists, dir, "", ".npy", err)) return false;
     bool ok = true;

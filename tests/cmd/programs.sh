@@ -183,6 +183,9 @@ expect 0 'the official files have 160000, 20000 and 20000' "imports these files"
 expect 0 '' "verifies" "${data[@]}" verify "$tmp/imported"
 expect 64 'listops takes no --side' "an option of another task" "${data[@]}" generate listops --out "$tmp/x" --side 32
 expect 64 '32, 64, 128 or 256' "a side that is none" "${data[@]}" generate pathx --out "$tmp/x" --side 33
+expect 73 "a directory's name is empty" "pictures into no directory" "${data[@]}" generate pathfinder --out "$tmp/x" \
+    --train 8 --val 1 --test 1 --png ''
+check "which makes nothing" test ! -e "$tmp/x"
 expect 64 '' "no command" "${data[@]}"
 expect 64 'out DIR is missing' "a set without a place" "${data[@]}" generate listops
 expect 64 "'more' is one argument too many" "words that mean nothing" "${data[@]}" import listops "$tmp/tsv" more --out "$tmp/x"
