@@ -116,15 +116,27 @@ static bool read_lines(Reading *r, const FileMap *m, const char *name, Err *err)
     return ok;
 }
 
-static bool read_picture(Reading *r, const FileMap *m, const char *name, Err *err) {
-    const int side = r->asked->side, n = side * side;
-    unsigned char *rgb = mem_alloc((size_t)n, 3);
+static void add_picture(Reading *r, unsigned char *rgb, size_t n, const char *name) {
     GreyTable table;
-    const bool ok = png_rgb_decode(rgb, side, side, m->data, m->size, name, err);
     grey_table(&table);
-    for (int i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         rgb[i] = grey_of(&table, rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]);
-    if (ok) add_example(r, dataset_add_bytes(r->in->made, rgb, (size_t)n, 0), -1, mem_strdup(name));
+    add_example(r, dataset_add_bytes(r->in->made, rgb, n, 0), -1, mem_strdup(name));
+}
+
+/* Weights may say any side. */
+static bool read_picture(Reading *r, const FileMap *m, const char *name, Err *err) {
+    enum { SIDE_MOST = 4096 };
+    const int side = r->asked->side;
+    if (side > SIDE_MOST)
+        return err_set(err, EX_DATAERR,
+                       "%s: the model was trained on pictures of %d x %d pixels; at most %d x %d "
+                       "can be read",
+                       name, side, side, SIDE_MOST, SIDE_MOST);
+    const size_t n = (size_t)side * (size_t)side;
+    unsigned char *rgb = mem_alloc(n, 3);
+    const bool ok = png_rgb_decode(rgb, side, side, m->data, m->size, name, err);
+    if (ok) add_picture(r, rgb, n, name);
     mem_free(rgb);
     return ok;
 }

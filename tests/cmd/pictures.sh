@@ -137,6 +137,19 @@ if python3 -c 'import PIL' 2>/dev/null; then
     result $? "train" "$tmp/log"
     expect 0 'own.png$' "and predict others of their size" "$bin/cast_eval" "$tmp/seen" --input "$tmp/own.png"
     expect 65 '128 x 128 pixels, expected 4 x 4' "and none of another" "$bin/cast_eval" "$tmp/seen" --input "$tmp/x.png"
+    python3 - "$tmp/seen/best.safetensors" "$tmp/huge.safetensors" <<'END'
+import json, sys
+data = open(sys.argv[1], "rb").read()
+size = int.from_bytes(data[:8], "little")
+header = json.loads(data[8 : 8 + size])
+meta = header["__metadata__"]
+meta["set"] = meta["set"].replace('"longest":16', '"longest":2147483647')
+del meta["header_crc32"]
+text = json.dumps(header).encode()
+open(sys.argv[2], "wb").write(len(text).to_bytes(8, "little") + text + data[8 + size :])
+END
+    expect 65 'trained on pictures of 46341 x 46341 pixels; at most 4096' "nor of any size that weights may say" \
+        "$bin/cast_eval" "$tmp/huge.safetensors" --input "$tmp/own.png"
     # A row each of colours, of white that is more and more transparent, and of 16 bits a pixel.
     mkdir -p "$tmp/kinds/"{train,val,test}/{colour,clear,wide}
     python3 - "$tmp/kinds" <<'END'
