@@ -54,6 +54,8 @@ static void put_style(FILE *f, const int *clusters, int count) {
     fprintf(f, ";color:#%s", palette_takes_black(first) ? "000" : "fff");
 }
 
+static const char *word(const Clusters *c) { return c->affinity ? "cluster" : "group"; }
+
 static bool same_clusters(const Clusters *c, int a, int b) {
     const int count = clusters_of_token(c, a);
     return count == clusters_of_token(c, b) &&
@@ -68,7 +70,7 @@ static void open_run(FILE *f, const Clusters *c, int n, int last) {
     for (int i = 0; i < count; i++) fprintf(f, "%s%d", i ? " " : "", clusters[i]);
     fprintf(f, "\" title=\"token%s %d", last > n ? "s" : "", n);
     if (last > n) fprintf(f, " to %d", last);
-    fputs(count ? ": cluster" : ": in no cluster", f);
+    fprintf(f, count ? ": %s" : ": in no %s", word(c));
     for (int i = 0; i < count; i++) {
         fprintf(f, "%s %d", i ? "," : count > 1 ? "s" : "", clusters[i]);
         if (last == n && c->affinity)
@@ -115,7 +117,9 @@ static void put_legend(FILE *f, const Clusters *c) {
         put_style(f, &i, 1);
         fprintf(f, "\">%d: %d</button>", i, c->size[i]);
     }
-    fprintf(f, "</p>\n<p>%d tokens; %d in no cluster, %d in several.</p>\n", c->N, none, several);
+    fprintf(f, "</p>\n<p>%d tokens; %d in no %s", c->N, none, word(c));
+    if (c->affinity) fprintf(f, ", %d in several", several);
+    fputs(".</p>\n", f);
 }
 
 static void put_section(FILE *f, const Viz *v, int doc, int part) {
@@ -143,25 +147,27 @@ static void put_drawn(FILE *f, const Trained *t) {
 }
 
 static void put_page(FILE *f, const Viz *v) {
+    const bool groups = v->traces.groups;
     fputs(head, f);
-    fputs("<title>Clusters: ", f);
+    fprintf(f, "<title>%s: ", groups ? "Groups" : "Clusters");
     text_html(f, v->title);
-    fputs("</title>\n<h1>Clusters</h1>\n<p>", f);
+    fprintf(f, "</title>\n<h1>%s</h1>\n<p>", groups ? "Groups" : "Clusters");
     text_html(f, v->title);
     fputs(".<br>", f);
     text_html(f, v->t->from.path);
     fprintf(f, ", update %lld.", (long long)v->t->from.update);
     put_drawn(f, v->t);
     fputs("</p>\n", f);
-    fputs(v->traces.groups
+    fputs(groups
               ? "<p>A token's background is the colour of its group. "
               : "<p>A token's background is the colour of its cluster; if it is in several, of the "
                 "one with the highest affinity, and the bars below it are the others. Without a "
                 "background it is in none. ",
           f);
-    fputs("Press a cluster (its number and how many tokens it holds) to see it alone; again for "
-          "all.</p>\n",
-          f);
+    fprintf(f,
+            "Press a %s (its number and how many tokens it holds) to see it alone; again for "
+            "all.</p>\n",
+            groups ? "group" : "cluster");
     for (int i = 0; i < v->docs; i++)
         for (int j = 0; j < v->parts; j++) put_section(f, v, i, j);
     fputs(script, f);

@@ -130,6 +130,8 @@ expect 0 '^layer 1, head 0, round 1, keys: 5 groups' "SMYRF's, of queries and of
     "${viz[@]}" "$tmp/words" --index 2 --out "$out" --layer 1 --head 0 $type=smyrf model.attention.rounds=2 \
     model.attention.cluster_size=8 data.dir="$tmp/words-data"
 check "on a page" test "$(grep -c '<h2>Layer 1, head 0, round' "$out/viz-2.html")" = 4
+check "which speaks of groups" grep -q '^<p>[0-9]* tokens; [0-9]* in no group\.</p>' "$out/viz-2.html"
+check "alone" test "$(grep -ic 'clusters\? \|in several' "$out/viz-2.html")" = 0
 expect 64 'heads 0 to 1, got 2' "a head that is none" "${viz[@]}" "$tmp/paths" --index 1 --head 2 $type=clustered
 expect 64 'of all heads together' "a head of CAST's clusters" "${viz[@]}" "$tmp/paths" --index 1 --head 0
 
