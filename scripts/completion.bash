@@ -5,9 +5,9 @@
 # The cast_train beside a program.
 _cast_train() { case $1 in */*) echo "${1%/*}/cast_train" ;; *) echo cast_train ;; esac; }
 _cast_help() { "$@" 2>/dev/null; }
-_cast_options() { _cast_help "$1" --help | sed -nE 's/^  (-h, )?(--[a-z-]+).*/\2/p'; }
+_cast_options() { _cast_help "$1" --help | sed -nE 's/^ +(-h, )?(--[a-z-]+)( [A-Z]|  |$).*/\2/p' | sort -u; }
 # Whether an option takes a value.
-_cast_takes() { _cast_help "$1" --help | grep -qE -- "^  $2 [A-Z]"; }
+_cast_takes() { _cast_help "$1" --help | grep -qE -- "^ +$2 [A-Z]"; }
 _cast_tasks() { _cast_help "$(_cast_train "$1")" --help | sed -n 's/^tasks  *//p'; }
 _cast_attention() { _cast_help "$(_cast_train "$1")" --help | sed -n 's/^attention  *//p'; }
 _cast_configs() {

@@ -5,8 +5,8 @@
 local program=$words[1] before=$words[CURRENT-1] train=cast_train
 [[ $program == */* ]] && train=${program%/*}/cast_train
 local -a options values
-options=(${(f)"$($program --help 2>/dev/null | sed -nE 's/^  (-h, )?(--[a-z-]+).*/\2/p')"})
-values=(${(f)"$($program --help 2>/dev/null | sed -nE 's/^  (--[a-z-]+) [A-Z].*/\1/p')"})
+options=(${(f)"$($program --help 2>/dev/null | sed -nE 's/^ +(-h, )?(--[a-z-]+)( [A-Z]|  |$).*/\2/p' | sort -u)"})
+values=(${(f)"$($program --help 2>/dev/null | sed -nE 's/^ +(--[a-z-]+) [A-Z].*/\1/p' | sort -u)"})
 if [[ $PREFIX == -* ]]; then
     compadd -a options
     return

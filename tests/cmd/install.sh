@@ -65,6 +65,8 @@ check "an option" offers --dry-run --dr cast_train 1 cast_train
 check "a shipped config" offers quickstart quick cast_train 1 cast_train
 check "a key" offers train.label_smoothing= train.lab image 2 cast_train
 check "a verb" offers import i cast_data 1 cast_data
+check "its options" offers "--val --version" --v listops 3 cast_data generate listops
+check "and its task's" offers --difficulty --dif pathfinder 3 cast_data generate pathfinder
 check "a task" offers "pathfinder pathx" path generate 2 cast_data generate
 check "but none to be shown" offers "" path show 2 cast_data show
 check "a key's value" offers smyrf smy = 4 cast_train image model.attention.type =
