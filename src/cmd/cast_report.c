@@ -81,9 +81,8 @@ static const Option options[] = {
      "published accuracies by task, and ours of each mechanism, of best and last weights, instead"},
     {"compare", OPTION_FLAG, AT(compare), NULL,
      "of two RUNs, each a run or seeds of one recipe, or of all runs of two recipes, a sweep's, "
-     "say: the difference of their tests, with standard errors, its 95 % interval (Student's t) "
-     "and "
-     "which is higher"},
+     "say: the difference of their tests, with standard errors, its 95 % interval (Student's "
+     "t) and which is higher"},
     {"each", OPTION_FLAG, AT(each), NULL, "each run by itself, by its name"},
     {"plot", OPTION_OWN, AT(plot), "FILE",
      "a plot instead of the table, as .svg, .png or .pdf, drawn by gnuplot (Debian: gnuplot-nox)",
