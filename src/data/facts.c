@@ -83,10 +83,13 @@ bool facts_read(Facts *s, const StFile *weights, Err *err) {
     if (!text) return true;
     cJSON *o = json_parse(text, strlen(text), ST_MAX_HEADER, DEPTH, path, err);
     const bool ok = o && read_all(s, o, path, err);
-    if (ok) s->text = mem_strdup(text);
-    if (!ok) facts_close(s);
-    err->code = ok ? err->code : EX_DATAERR; /* no config that somebody wrote */
     cJSON_Delete(o);
+    if (ok) {
+        s->text = mem_strdup(text);
+    } else {
+        facts_close(s);
+        err->code = EX_DATAERR; /* no config that somebody wrote */
+    }
     return ok;
 }
 

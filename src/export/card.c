@@ -296,26 +296,24 @@ static void print_class(const Writer *w, const char *name) {
 }
 
 /* What its outputs are for. */
-static void print_classes(const Writer *w, const Task *task, const Facts *set) {
-    if (!task_class(task, &set->class_names, 0)) return;
+static void print_classes(const Writer *w, const Task *task) {
+    const ClassNames *own = &w->c->facts->class_names;
+    const int K = task && task->vocab ? task->classes : w->c->facts->classes;
+    if (!task_class(task, own, 0)) return;
     fputs("Classes, from 0:", w->f);
-    for (int k = 0; k < (task && task->vocab ? task->classes : set->classes); k++)
-        print_class(w, task_class(task, &set->class_names, k));
+    for (int k = 0; k < K; k++) print_class(w, task_class(task, own, k));
     fputs(".\n", w->f);
 }
 
 static void print_reading(const Writer *w) {
     const Task *task = task_find(config_text(w, "task"));
-    Facts set;
-    if (!facts_read(&set, w->c->file, &(Err){0})) set = (Facts){0};
-    if (task) task = task_of_kind(task, set.ids, set.per_example);
+    if (task) task = task_of_kind(task, w->c->facts->ids, w->c->facts->per_example);
     fprintf(w->f,
             "\n## Reading it\n\n`%s.safetensors` has a tensor for each parameter, by the names in "
             "docs/method.md of the program, and\nthe config in its metadata.",
             w->name);
     print_ids(w, task);
-    print_classes(w, task, &set);
-    facts_close(&set);
+    print_classes(w, task);
     if (!w->c->python) return;
     fprintf(w->f,
             "\nThe files of Python beside it need nothing else of the program:\n\n```python\n");

@@ -4,11 +4,13 @@
 #ifndef EXPORT_CARD_H
 #define EXPORT_CARD_H
 
+#include "data/facts.h"
 #include "train/source.h"
 
 typedef struct Card {
     const Source *from;
     const StFile *file;
+    const Facts *facts;  /* of a set of one's own */
     const char *weights; /* the exported file's path; the card's own ends in .md */
     bool python;         /* there are readers beside it */
 } Card;

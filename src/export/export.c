@@ -21,6 +21,7 @@ typedef struct Export {
     const ExportRequest *r;
     Source from;
     StFile file;
+    Facts facts; /* of a set of one's own */
     char path[FILES][FILE_PATH_MAX];
     int files; /* that are wanted */
 } Export;
@@ -108,13 +109,12 @@ static bool write_weights(const Export *e, Err *err) {
     StTensor *t = mem_alloc((size_t)e->file.ntensors + 1, sizeof *t);
     Identity made;
     char update[32], *config = config_text(e);
-    const char *set = st_meta(&e->file, FACTS_META);
     StMeta meta[4 + IDENTITY_PARTS] = {
         {"format", WEIGHTS_FORMAT}, {"update", update}, {"config", config}};
     snprintf(update, sizeof update, "%lld", (long long)e->from.update);
     identity_read(&made, &e->file);
     int nmeta = 3 + identity_meta(&made, meta + 3);
-    if (set) meta[nmeta++] = (StMeta){FACTS_META, set};
+    if (e->facts.text) meta[nmeta++] = (StMeta){FACTS_META, e->facts.text};
     const int n = take_tensors(e, t);
     const bool ok = are_finite(e, t, n, err) &&
                     st_write(e->path[WEIGHTS], KIND_WEIGHTS, t, n, meta, nmeta, err);
@@ -130,8 +130,15 @@ static void tell(const Export *e) {
     for (int i = 0; i < e->files; i++) log_info("wrote    %s", e->path[i]);
 }
 
+/* The benchmark's tasks have none, whatever the file says. */
+static bool read_facts(Export *e, Err *err) {
+    const char *name = json_string(e->from.run.config, "task");
+    const Task *task = name ? task_find(name) : NULL;
+    return (task && task->vocab) || facts_read(&e->facts, &e->file, err);
+}
+
 static bool write_all(Export *e, Err *err) {
-    const Card card = {&e->from, &e->file, e->path[WEIGHTS], e->r->python};
+    const Card card = {&e->from, &e->file, &e->facts, e->path[WEIGHTS], e->r->python};
     if (e->r->python && !reader_fits(&e->from, &e->file, err)) return false;
     const bool ok = may_write(e, err) && make_dir(e, err) && write_weights(e, err) &&
                     card_write(e->path[CARD], &card, err) &&
@@ -145,7 +152,8 @@ bool export_model(const ExportRequest *r, Err *err) {
     Export e = {.r = r, .files = r->python ? FILES : NUMPY};
     const SourceWhich which = r->last ? SOURCE_LAST : SOURCE_BEST;
     if (!name_files(&e, err) || !source_open(&e.from, &e.file, r->place, which, err)) return false;
-    const bool ok = write_all(&e, err);
+    const bool ok = read_facts(&e, err) && write_all(&e, err);
+    facts_close(&e.facts);
     st_close(&e.file);
     source_close(&e.from);
     return ok;

@@ -8,6 +8,8 @@
 #include "ops/rope.h"
 
 #define AT(field) offsetof(ModelConf, field)
+enum { LENGTH_MOST = 1 << 24 }; /* tokens */
+
 const ConfigKey model_keys[] = {
     {"depth", KEY_INT, AT(depth), "2", 1, 1024, NULL, "number of blocks",
      .also = "layers num_layers n_layers"},
@@ -17,7 +19,7 @@ const ConfigKey model_keys[] = {
     {"d_ff", KEY_INT, AT(d_ff), "128", 1, 262144, NULL, "width inside the feed-forward layers"},
     {"d_emb", KEY_INT, AT(d_emb), "256", 1, 65536, NULL,
      "width of embeddings; projected to d where it differs", .also = "embedding_dim"},
-    {"max_length", KEY_INT, AT(max_length), "0", 0, 1 << 24, NULL,
+    {"max_length", KEY_INT, AT(max_length), "0", 0, LENGTH_MOST, NULL,
      "tokens read of a sequence; 0: what the task reads"},
     {"norm", KEY_CHOICE, AT(norm), "\"layer\"", 0, 0, "layer scale batch", "normalisation"},
     {"pre_norm", KEY_BOOL, AT(pre_norm), "true", 0, 0, NULL,
@@ -112,6 +114,11 @@ static bool configure(Model *m, const cJSON *json, const char *where, Err *err) 
                        "model.conv must be an odd number of taps",
                        where);
     if (c->max_length == 0) c->max_length = m->task.max_length;
+    if (c->max_length > LENGTH_MOST)
+        return err_set(err, EX_CONFIG,
+                       "%s: key 'model.max_length' is 0, and the longest document has %d tokens: "
+                       "say how many to read, at most %d",
+                       where, c->max_length, LENGTH_MOST);
     m->e = c->d / c->heads;
     m->max_tokens = c->max_length + (c->pooling == POOL_CLS);
     if (!check_positions(m, where, err)) return false;

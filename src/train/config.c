@@ -201,11 +201,11 @@ static bool find_objective(Config *c, Err *err) {
 static bool read_facts(Config *c, const StFile *weights, Err *err) {
     char path[FILE_PATH_MAX];
     Dataset d;
-    if (weights && !facts_read(&c->set, weights, err)) return false;
-    if (c->set.text) return true;
+    if (weights && !facts_read(&c->facts, weights, err)) return false;
+    if (c->facts.text) return true;
     if (!dataset_path(path, c->data_dir, SPLIT_TRAIN, err) || !dataset_open(&d, path, err))
         return no_sizes(c->task, err);
-    facts_of_set(&c->set, &d);
+    facts_of_set(&c->facts, &d);
     dataset_close(&d);
     return true;
 }
@@ -213,7 +213,7 @@ static bool read_facts(Config *c, const StFile *weights, Err *err) {
 /* What the model is to read and to tell apart: the task's sizes, or those of its set. */
 static bool find_sizes(Config *c, const StFile *weights, ModelTask *sizes, Err *err) {
     const Task *t = c->task;
-    const Facts *s = &c->set;
+    const Facts *s = &c->facts;
     *sizes = (ModelTask){t->vocab, t->classes, t->per_example, t->max_length, 0, false};
     if (t->vocab) return true;
     if (!read_facts(c, weights, err)) return false;
@@ -333,13 +333,13 @@ void config_complete(cJSON *config) {
 
 void config_free(Config *c) {
     if (c->model.mech) model_close(&c->model);
-    facts_close(&c->set);
+    facts_close(&c->facts);
     cJSON_Delete(c->resolved);
     *c = (Config){0};
 }
 
 const char *config_class(const Config *c, int k) {
-    return task_class(c->task, &c->set.class_names, k);
+    return task_class(c->task, &c->facts.class_names, k);
 }
 
 void config_run_dir(char *dir, size_t size, const char *path, char *const *overrides, int count) {

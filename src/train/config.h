@@ -29,7 +29,7 @@ typedef struct Config {
     double holdout;       /* of tasks that hold out, else 0 */
     int holdout_seed;
     Model model;
-    Facts set; /* of data of one's own */
+    Facts facts; /* of a set of one's own; none of the benchmark's tasks, which say it themselves */
     TrainConf train;
     cJSON *resolved; /* every key with its value */
 } Config;

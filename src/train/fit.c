@@ -65,28 +65,38 @@ static bool is_own(const Model *m, const char *name) {
 
 /* ---- what does not fit ---- */
 
-static bool does_not_fit(const Config *now, const Source *from, const char *what, Err *err) {
+/* Nothing was changed: the file, or what says its sizes, is another's. */
+static bool of_another(const Config *now, const Source *from, const StFile *f, const char *what,
+                       Err *err) {
+    char sizes[64] = "";
+    if (now->task->vocab == 0)
+        snprintf(sizes, sizeof sizes, ", of %d ids and %d classes", now->model.task.vocab,
+                 now->model.task.classes);
+    if (sizes[0] && !st_meta(f, FACTS_META))
+        return err_set(err, EX_DATAERR,
+                       "%s: %s: the file belongs to another model, or to other data than those in "
+                       "%s%s",
+                       from->path, what, now->data_dir, sizes);
+    return err_set(err, EX_DATAERR, "%s: %s: the file belongs to another model%s%s", from->path,
+                   what, sizes[0] ? " than its metadata \"" FACTS_META "\" says" : "", sizes);
+}
+
+static bool does_not_fit(const Config *now, const Source *from, const StFile *f, const char *what,
+                         Err *err) {
     char list[512];
     const char *task = json_string(from->run.config, "task");
     if (task && strcmp(task, now->task->name) != 0)
         return err_set(err, EX_CONFIG, "%s: %s. It was trained on task \"%s\", not \"%s\"",
                        from->path, what, task, now->task->name);
     fit_changes(now, from, list, sizeof list);
-    if (!list[0] && now->task->vocab == 0)
-        return err_set(err, EX_DATAERR,
-                       "%s: %s: the file belongs to another model, or to other data than those in "
-                       "%s, of %d ids and %d classes",
-                       from->path, what, now->data_dir, now->model.task.vocab,
-                       now->model.task.classes);
-    if (!list[0])
-        return err_set(err, EX_DATAERR, "%s: %s: the file belongs to another model", from->path,
-                       what);
+    if (!list[0]) return of_another(now, from, f, what, err);
     return err_set(err, EX_CONFIG, "%s: %s. To fit these weights, leave %s as trained: %s",
                    from->path, what, strstr(list, "), ") ? "one or more of these keys" : "this key",
                    list);
 }
 
-static bool is_missing(const Config *now, const Source *from, const Param *p, Err *err) {
+static bool is_missing(const Config *now, const Source *from, const StFile *f, const Param *p,
+                       Err *err) {
     char what[512], shape[ST_DESCRIBED];
     const Model *m = &now->model;
     st_describe(shape, DT_F32, p->ndim, p->shape);
@@ -98,14 +108,14 @@ static bool is_missing(const Config *now, const Source *from, const Param *p, Er
                        from->path, p->name, shape, trained_type(from), m->mech->name,
                        m->mech->name);
     snprintf(what, sizeof what, "tensor '%s' (%s) is missing", p->name, shape);
-    return does_not_fit(now, from, what, err);
+    return does_not_fit(now, from, f, what, err);
 }
 
 static bool check_param(const Config *now, const Source *from, const StFile *f, const Param *p,
                         bool swapped, Err *err) {
     const StTensor *x = st_find(f, p->name);
     if (params_lacks(p, f) && swapped) return true;
-    if (!x) return is_missing(now, from, p, err);
+    if (!x) return is_missing(now, from, f, p, err);
     const Dtype dtype = x->dtype == DT_F64 ? DT_F64 : DT_F32;
     if (st_want(f, p->name, dtype, p->ndim, p->shape, err)) return true;
     char there[ST_DESCRIBED], wanted[ST_DESCRIBED], what[2 * ST_DESCRIBED + 128];
@@ -113,7 +123,7 @@ static bool check_param(const Config *now, const Source *from, const StFile *f, 
     st_describe(wanted, dtype, p->ndim, p->shape);
     snprintf(what, sizeof what, "tensor '%s' is %s, but this model takes %s", p->name, there,
              wanted);
-    return does_not_fit(now, from, what, err);
+    return does_not_fit(now, from, f, what, err);
 }
 
 /* Projections are what mechanisms have in common. */
@@ -175,7 +185,7 @@ static bool check_rest(const Config *now, const Source *from, const StFile *f, b
         const char *name = f->tensors[i].name;
         if (params_is_state(name) || params_find(&m->params, name) || is_own(m, name)) continue;
         snprintf(what, sizeof what, "tensor '%.300s' has no place in this model", name);
-        return does_not_fit(now, from, what, err);
+        return does_not_fit(now, from, f, what, err);
     }
     return !swapped || check_left(now, from, f, err);
 }

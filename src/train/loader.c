@@ -74,7 +74,7 @@ static bool open_split(Loader *f, int split, Err *err) {
 }
 
 static bool check_classes(const Loader *f, Err *err) {
-    const ClassNames *first = &f->c->set.class_names;
+    const ClassNames *first = &f->c->facts.class_names;
     for (int s = 0; s < SPLITS; s++) {
         const Dataset *d = &f->split[s];
         if (!classes_agree(&d->class_names, first, d->file.path, "another split of the set",

@@ -50,9 +50,10 @@ size_t state_bytes(const Params *params, bool averages) {
     return vectors(averages) * params->total * sizeof(real);
 }
 
-size_t state_file_bytes(const Params *params, bool averages) {
-    enum { TENSOR = 256, META = (1 << 14) + 2 * FACTS_MOST }; /* of the header, with escapes */
-    return state_bytes(params, averages) +
+size_t state_file_bytes(const Params *params, bool averages, const char *facts) {
+    enum { TENSOR = 256, META = 1 << 14 }; /* of the header */
+    const size_t escaped = facts ? 2 * strlen(facts) : 0;
+    return state_bytes(params, averages) + escaped +
            (vectors(averages) * (size_t)params->count + SMALL) * TENSOR + META;
 }
 
@@ -80,7 +81,7 @@ bool state_save(const State *s, const cJSON *config, const char *path, Err *err)
     char *text = cJSON_PrintUnformatted(config);
     StMeta meta[3 + IDENTITY_PARTS] = {{"format", FORMAT}, {"config", text}};
     int nmeta = 2 + identity_meta(&s->identity, meta + 2);
-    if (s->set) meta[nmeta++] = (StMeta){FACTS_META, s->set};
+    if (s->facts) meta[nmeta++] = (StMeta){FACTS_META, s->facts};
     bool ok = st_write(path, KIND_CHECKPOINT, t, n, meta, nmeta, err);
     cJSON_free(text);
     mem_free(t);

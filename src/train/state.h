@@ -38,7 +38,8 @@ typedef struct State {
     Tally tally;
     Guard guard;
     Identity identity; /* of the process that made it */
-    const char *set;   /* its metadata, whoever reads or copies the state; NULL: none */
+    const char *facts; /* metadata "set", the Config's (data/facts.h), which loading leaves as it
+                          is; NULL: none */
 } State;
 
 /* Of no updates yet, in a State of zeros; `averages`: with train.ema. */
@@ -51,7 +52,7 @@ real *state_weights(const State *s);
 
 /* Bytes of a checkpoint's tensors; and of the file, at most. */
 size_t state_bytes(const Params *params, bool averages);
-size_t state_file_bytes(const Params *params, bool averages);
+size_t state_file_bytes(const Params *params, bool averages, const char *facts);
 
 /* The checkpoint, in the place of an older one; EX_CANTCREAT, EX_IOERR. */
 bool state_save(const State *s, const cJSON *config, const char *path, Err *err);

@@ -332,7 +332,7 @@ static bool explain_damage(const Trainer *t, Err *err) {
 /* The checkpoint, or initial weights, with train.init those that others have. */
 static bool open_state(Trainer *t, Err *err) {
     State *s = &t->state;
-    s->set = t->c->set.text;
+    s->facts = t->c->facts.text;
     if (!t->goes_on) {
         identity_here(&s->identity, &t->loader);
         params_init(s->params, s->w, (uint64_t)t->c->train.seed);
@@ -412,8 +412,9 @@ static bool open_room(Trainer *t, Err *err) {
     if (lines > MOST_LINES) lines = MOST_LINES;
     const int64_t validations = t->end / t->every + 1;
     const int keep = t->c->train.keep ? t->c->train.keep + 1 : 0;
-    return rundir_take_room(&t->dir, state_file_bytes(&t->c->model.params, t->c->train.ema > 0),
-                            (size_t)lines * LINE + final_bytes(&t->final),
+    const size_t bytes =
+        state_file_bytes(&t->c->model.params, t->c->train.ema > 0, t->c->facts.text);
+    return rundir_take_room(&t->dir, bytes, (size_t)lines * LINE + final_bytes(&t->final),
                             t->c->train.nan == GUARD_ROLLBACK,
                             keep < validations ? keep : (int)validations, err);
 }

@@ -24,13 +24,21 @@ static void layout(Trained *t) {
             arena_reals(a, (size_t)c->train.batch * (size_t)c->model.task.classes);
 }
 
-/* Labels may then be of other classes. */
-static void warn_of_names(const Trained *t) {
-    const Dataset *d = &t->loader.split[t->split];
-    Err err;
-    if (!classes_agree(&d->class_names, &t->config.set.class_names, d->file.path, t->from.path,
-                       d->classes, &err))
-        log_warn("%s", err.text);
+/* A split whose classes have other names than the weights' may have others, in another order. Where
+ * weights say none, they are those of the set, whose splits have the same. */
+static bool check_names(Trained *t, const StFile *f, Err *err) {
+    Dataset *d = &t->loader.split[t->split];
+    ClassNames *names = &t->config.facts.class_names;
+    const bool theirs = st_meta(f, FACTS_META);
+    if (t->config.task->vocab == 0 && !names->name) {
+        *names = d->class_names;
+        d->class_names = (ClassNames){0};
+    }
+    if (classes_agree(&d->class_names, names, d->file.path,
+                      theirs ? f->path : "another split of the set", d->classes, err))
+        return true;
+    if (theirs) log_warn("%s", err->text);
+    return theirs;
 }
 
 /* Whether the data are whole; tells where they are not those of the training. */
@@ -39,8 +47,7 @@ static bool check_data(Trained *t, const StFile *f, Err *err) {
     if (!verify_now(t->loader.split, err)) return false;
     identity_read(&was, f);
     identity_warn_data(&was, &t->loader, f->path);
-    warn_of_names(t);
-    return true;
+    return check_names(t, f, err);
 }
 
 static bool same_key(const Trained *t, const char *key) {

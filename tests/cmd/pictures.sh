@@ -61,6 +61,28 @@ make_own "$tmp/words" 16 257
 expect 64 'no grey pictures' "nor ids above 255" "${data[@]}" show "$tmp/words" --index 0 --png "$tmp/no.png"
 # And as the script makes them.
 custom=("$PWD/scripts/make_custom_dataset.py")
+# Weights whose metadata say of their set NEW for OLD; of no NEW, nothing; and of a third word, no model.max_length.
+edit_set() { # edit_set WEIGHTS OUT OLD [NEW [unsaid]]
+    python3 - "$@" <<'END'
+import json, sys
+weights, out, old, *new = sys.argv[1:]
+data = open(weights, "rb").read()
+size = int.from_bytes(data[:8], "little")
+header = json.loads(data[8 : 8 + size])
+meta = header["__metadata__"]
+assert old in meta["set"]
+meta["set"] = meta["set"].replace(old, "".join(new[:1]))
+if not new:
+    del meta["set"]
+if new[1:]:
+    config = json.loads(meta["config"])
+    config["model"]["max_length"] = 0
+    meta["config"] = json.dumps(config)
+meta.pop("header_crc32", None)
+text = json.dumps(header).encode()
+open(out, "wb").write(len(text).to_bytes(8, "little") + text + data[8 + size :])
+END
+}
 if python3 -c '' 2>/dev/null; then
     printf 'pos\ta\tb\n\nneg\tbad\n' >"$tmp/a.tsv"
     printf '\xef\xbb\xbflabel,text\r\npos,"good, ""yes"""\r\nneg,b\xe4d\r\n' >"$tmp/a.csv"
@@ -71,7 +93,7 @@ if python3 -c '' 2>/dev/null; then
     expect 0 '^  0 neg  *50.00 %' "in counts too" "${data[@]}" show "$tmp/texts/val.safetensors"
     expect 0 '^b.xe4d$' "whatever they are" "${data[@]}" show "$tmp/texts/val.safetensors" --index 1
     "$bin/cast_train" configs/text.json task=custom data.dir="$tmp/texts" model.depth=1 model.d=8 model.heads=1 model.d_ff=8 \
-        train.batch=2 train.steps=1 train.epochs=1 --out "$tmp/read" >"$tmp/log" 2>&1
+        train.batch=2 train.steps=2 train.eval_every=1 train.keep=2 train.nan=rollback --out "$tmp/read" >"$tmp/log" 2>&1
     result $? "train" "$tmp/log"
     echo 'a film' >"$tmp/film.txt"
     expect 0 "% +(0 neg|1 pos) .*$tmp/film.txt$" "and predict others" "$bin/cast_eval" "$tmp/read" --input "$tmp/film.txt"
@@ -96,11 +118,32 @@ if python3 -c '' 2>/dev/null; then
         expect 0 "% +(0 neg|1 pos) .*$tmp/film.txt$" "answer without the set" "$bin/cast_eval" "$weights" --input "$tmp/film.txt"
         expect 66 'texts/test.safetensors: .*data.dir=DIR' "but not for it" "$bin/cast_eval" "$weights"
     done
+    for weights in "$tmp"/read/*.safetensors; do
+        check "which ${weights##*/} says" grep -aq 'class_names.*neg.*pos' "$weights"
+    done
+    check "five of them" test "$(find "$tmp/read" -name '*.safetensors' | wc -l)" = 5
+    expect 0 '% +(0 neg|1 pos) ' "of their mean" "$bin/cast_eval" "$tmp/read" --average --input "$tmp/film.txt"
+    edit_set "$tmp/away.safetensors" "$tmp/old.safetensors" ''
+    expect 66 'task custom reads its sizes from the data' "which weights of before cannot say" \
+        "$bin/cast_eval" "$tmp/old.safetensors" --input "$tmp/film.txt"
+    edit_set "$tmp/away.safetensors" "$tmp/odd.safetensors" '"classes":2' '"classes":3'
+    expect 65 'odd.safetensors: metadata "class_names": expected a JSON array of 3 names, got 2' "names of other classes" \
+        "$bin/cast_export" "$tmp/odd.safetensors" --out "$tmp/odder"
+    edit_set "$tmp/away.safetensors" "$tmp/odd.safetensors" '"ids":"bytes",' ''
+    edit_set "$tmp/odd.safetensors" "$tmp/odd.safetensors" '"vocab":257' '"vocab":256'
+    expect 65 "belongs to another model than its metadata .set. says, of 256 ids and 2 classes$" "sizes of another model" \
+        "$bin/cast_eval" "$tmp/odd.safetensors" --input "$tmp/film.txt"
+    edit_set "$tmp/away.safetensors" "$tmp/odd.safetensors" '"longest":' '"longest":21474836' unsaid
+    expect 78 "'model.max_length' is 0, and the longest document has 21474836[0-9]+ tokens: .*, at most 16777216" "nor any length" \
+        "$bin/cast_eval" "$tmp/odd.safetensors" --input "$tmp/film.txt"
     expect 0 '"class":"(neg|pos)"' "swapped" "$bin/cast_eval" "$tmp/read" model.attention.type=full --input "$tmp/film.txt" --json
     sed 's/"class_names": "\[\\"neg/"class_names": "[\\"nag/' "$tmp/elsewhere/test.safetensors" >"$tmp/mixed/test.safetensors"
     expect 0 "mixed/test.safetensors: calls class 0 'nag', which is 'neg' in $tmp/read/best.safetensors" "another order, perhaps" \
         "$bin/cast_eval" "$tmp/read" data.dir="$tmp/mixed"
+    expect 65 "mixed/test.safetensors: calls class 0 'nag', which is 'neg' in another split" "of weights of before" \
+        "$bin/cast_eval" "$tmp/old.safetensors" data.dir="$tmp/mixed"
     mv "$tmp/elsewhere" "$tmp/texts"
+    expect 0 "% +(0 neg|1 pos) .*$tmp/film.txt$" "which the set tells" "$bin/cast_eval" "$tmp/old.safetensors" --input "$tmp/film.txt"
     sed 's/"ids": "bytes"/"ids": "words"/' "$tmp/texts/val.safetensors" >"$tmp/other.safetensors"
     expect 65 'metadata "ids": expected "bytes" of a vocab of 257 or "pixels" of 256, got "words" of 257' "ids of another kind" \
         "${data[@]}" show "$tmp/other.safetensors"
@@ -137,17 +180,7 @@ if python3 -c 'import PIL' 2>/dev/null; then
     result $? "train" "$tmp/log"
     expect 0 'own.png$' "and predict others of their size" "$bin/cast_eval" "$tmp/seen" --input "$tmp/own.png"
     expect 65 '128 x 128 pixels, expected 4 x 4' "and none of another" "$bin/cast_eval" "$tmp/seen" --input "$tmp/x.png"
-    python3 - "$tmp/seen/best.safetensors" "$tmp/huge.safetensors" <<'END'
-import json, sys
-data = open(sys.argv[1], "rb").read()
-size = int.from_bytes(data[:8], "little")
-header = json.loads(data[8 : 8 + size])
-meta = header["__metadata__"]
-meta["set"] = meta["set"].replace('"longest":16', '"longest":2147483647')
-del meta["header_crc32"]
-text = json.dumps(header).encode()
-open(sys.argv[2], "wb").write(len(text).to_bytes(8, "little") + text + data[8 + size :])
-END
+    edit_set "$tmp/seen/best.safetensors" "$tmp/huge.safetensors" '"longest":16' '"longest":2147483647'
     expect 65 'trained on pictures of 46341 x 46341 pixels; at most 4096' "nor of any size that weights may say" \
         "$bin/cast_eval" "$tmp/huge.safetensors" --input "$tmp/own.png"
     # A row each of colours, of white that is more and more transparent, and of 16 bits a pixel.

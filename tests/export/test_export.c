@@ -26,12 +26,15 @@ static const char *checkpoint(void) {
                           st_real_tensor("last.bn.running_var", plain + 3, 1, shape),
                           st_real_tensor("last.g", plain + 1, 0, shape),
                           st_tensor("state.update", DT_I64, 1, &one, &update)};
-    const StMeta meta[] = {{"format", "cast-checkpoint-1"},
-                           {"config", "{\"task\":\"listops\",\"model\":{}}"},
-                           {"data.test", "0123abcd"},
-                           {"kernels", "some"}};
+    const StMeta meta[] = {
+        {"format", "cast-checkpoint-1"},
+        {"config", "{\"task\":\"listops\",\"model\":{}}"},
+        {"data.test", "0123abcd"},
+        {"kernels", "some"},
+        {"set", "{\"vocab\":1,\"classes\":1,\"per_example\":1,\"longest\":1,"
+                "\"class_names\":[\"a\"]}"}}; /* not of a task with classes of its own */
     Err err;
-    if (!st_write(path, KIND_CHECKPOINT, t, 6, meta, 4, &err)) fail_msg("%s", err.text);
+    if (!st_write(path, KIND_CHECKPOINT, t, 6, meta, 5, &err)) fail_msg("%s", err.text);
     return path;
 }
 
@@ -59,6 +62,7 @@ static void test_weights(void **state) {
     assert_string_equal(st_meta(&f, "data.test"), "0123abcd");
     assert_string_equal(st_meta(&f, "kernels"), "some");
     assert_null(st_meta(&f, "data.train"));
+    assert_null(st_meta(&f, "set"));
     assert_non_null(s.run.config);
     st_close(&f);
     source_close(&s);
