@@ -173,21 +173,22 @@ static cJSON *flat_config(const cJSON *config) {
     return values;
 }
 
-/* What the runs of a group have in common, in one text: their config; and of train.init, where it
- * is known, the config of these weights and which of a run's files they are, in place of a path. To
- * be freed. */
-static char *recipe_of(const Group *g, const Run *r) {
-    const cJSON *init = run_init(r), *config = cJSON_GetObjectItemCaseSensitive(init, "config");
+/* What the runs of a group have in common, in one text: their config, as flat values; and of
+ * train.init, where it is known (as env.json tells it), the same of these weights and which of a
+ * run's files they are, in place of a path. To be freed. */
+static char *recipe_of(const cJSON *values, const cJSON *init) {
+    const cJSON *config = cJSON_GetObjectItemCaseSensitive(init, "config");
     const char *file = json_string(init, "file");
-    if (!cJSON_IsObject(config) || !file) return signature(g->values);
+    if (!cJSON_IsObject(config) || !file) return signature(values);
     const char *slash = strrchr(file, '/');
-    cJSON *values = cJSON_Duplicate(g->values, true), *before = flat_config(config);
-    cJSON_DeleteItemFromObjectCaseSensitive(values, "train.init");
-    char *now = signature(values), *then = signature(before);
+    cJSON *rest = cJSON_Duplicate(values, true), *before = flat_config(config);
+    cJSON_DeleteItemFromObjectCaseSensitive(rest, "train.init");
+    char *now = signature(rest);
+    char *then = recipe_of(before, cJSON_GetObjectItemCaseSensitive(init, "init"));
     char *text = text_format("%s%s of\n%s", now, slash ? slash + 1 : file, then);
     mem_free(now);
     mem_free(then);
-    cJSON_Delete(values);
+    cJSON_Delete(rest);
     cJSON_Delete(before);
     return text;
 }
@@ -290,7 +291,7 @@ void groups_make(Groups *g, const RunSet *set, bool each) {
     *g = (Groups){.each = each, .group = mem_alloc((size_t)set->n + 1, sizeof *g->group)};
     for (int i = 0; i < set->n; i++) {
         const Group one = group_of(&set->run[i]);
-        labelled[i] = (Labelled){recipe_of(&one, &set->run[i]), &set->run[i], one};
+        labelled[i] = (Labelled){recipe_of(one.values, run_init(&set->run[i])), &set->run[i], one};
     }
     qsort(labelled, (size_t)set->n, sizeof *labelled, by_text);
     for (int i = 0; i < set->n;) {
@@ -395,16 +396,22 @@ char *group_label(const Groups *g, const Group *group, const char *but) {
     return text;
 }
 
-/* So many bytes of a label are those of all runs of the group, whole parts of a name. */
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* So many bytes of a label are those of all runs of the group, whole parts of a name: of text-1 and
+ * text-10 those of "text". */
 static size_t common_part(const Groups *g, const Group *group, const char *label) {
     size_t n = strlen(label);
+    bool in_number = false;
     for (int i = 1; i < group->n; i++) {
         char *other = run_label(g, group->run[i]);
         n = same_bytes(other, label, n);
+        in_number = in_number || (n > 0 && is_digit(label[n - 1]) && is_digit(other[n]));
         mem_free(other);
     }
-    if (label[n])
-        while (n > 0 && !strchr(",/-_.", label[n])) n--;
+    if (!label[n] && !in_number) return n;
+    if (!label[n]) n--;
+    while (n > 0 && !strchr(",/-_.", label[n])) n--;
     return n;
 }
 

@@ -193,6 +193,19 @@ void origin_tell(const Origin *o) {
     tell_part(o, ORIGIN_LEFT, "left");
 }
 
+/* What these weights began with in their turn, if they lie in their run's directory. */
+static void add_earlier(cJSON *json, const char *file) {
+    char dir[FILE_PATH_MAX];
+    const char *slash = strrchr(file, '/');
+    Run r;
+    Err ignored;
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - file) : 1, slash ? file : ".");
+    if (!run_is_there(dir) || !run_read(&r, dir, false, &ignored)) return;
+    const cJSON *init = run_init(&r);
+    if (init) cJSON_AddItemToObject(json, "init", cJSON_Duplicate(init, true));
+    run_free(&r);
+}
+
 cJSON *origin_describe(const Origin *o) {
     static const char *const keys[ORIGIN_PARTS] = {"new", "taken", "first_rows", "left"};
     char crc[ST_CRC];
@@ -205,6 +218,7 @@ cJSON *origin_describe(const Origin *o) {
     for (int i = 0; i < ORIGIN_PARTS; i++) cJSON_AddNumberToObject(json, keys[i], o->count[i]);
     const cJSON *config = o->from.run.config;
     if (config) cJSON_AddItemToObject(json, "config", cJSON_Duplicate(config, true));
+    add_earlier(json, o->from.path);
     return json;
 }
 

@@ -29,7 +29,8 @@ void origin_close(Origin *o);
 /* Says what is taken, new and left. */
 void origin_tell(const Origin *o);
 /* The same with the file's checksum and the config that it was trained under, if it has one, for
- * env.json; NULL: there is nothing. */
+ * env.json; of a run's file also what that run began with, as its own env.json has it ("init" in
+ * this one); NULL: there is nothing. */
 cJSON *origin_describe(const Origin *o);
 
 /* Into w, which holds initial values. EX_DATAERR: what was taken is not finite. */

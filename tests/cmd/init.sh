@@ -27,6 +27,8 @@ check "env.json says whose they are" grep -qF "\"file\": \"$tmp/run/best.safeten
 check "which they are" grep -qE '"crc32": "[0-9a-f]{8}"' "$tmp/same/env.json"
 check "and how many" grep -qF '"taken": 46' "$tmp/same/env.json"
 check "and how they were made" grep -qE '"lr": 0.005' "$tmp/same/env.json"
+train train.init="$tmp/same" train.steps=1 --out "$tmp/third" >"$tmp/out" 2>&1
+check "and what they began with in their turn" test "$(grep -c '"init": *{' "$tmp/third/env.json")$(grep -c "\"file\": \"$tmp/run/best.safetensors\"" "$tmp/third/env.json")" = 21
 check "config.json too" grep -qF "\"init\": \"$tmp/run\"" "$tmp/same/config.json"
 expect 0 "^init +$tmp/run/last.safetensors, update 20\$" "a checkpoint" \
     train train.init="$tmp/run/last.safetensors" --out "$tmp/last" --dry-run

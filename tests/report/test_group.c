@@ -12,24 +12,7 @@
 #include "core/mem.h"
 #include "data/task.h"
 #include "report/papers.h"
-#include "report/results.h"
-#include "train/made.h"
-
-#define CONFIG(task, attention, train)                                                             \
-    "{\"task\": \"" task "\", \"data\": {\"dir\": \"data/x\"}, \"model\": {\"d\": 16, \"d_emb\": " \
-    "16, \"attention\": {" attention "}}, \"train\": {\"steps\": 10, \"batch\": 2, " train "}}"
-#define CAST(clusters) "\"type\": \"cast\", \"mechanism\": \"topk\", \"clusters\": " #clusters
-#define FULL "\"type\": \"full\""
-#define DONE(validation, last, best)                                                               \
-    TRAIN(10, 1.5, 4) VAL(10, validation, 1) TEST(10, "last", last) TEST(10, "best", best)
-
-static RunSet read_all(const char *name) {
-    RunSet set;
-    Err err;
-    char *paths[] = {(char *)(size_t)scratch(name)};
-    if (!runs_read(&set, paths, 1, false, &err)) fail_msg("%s", err.text);
-    return set;
-}
+#include "report/runs.h"
 
 /* Three seeds of 4 clusters, one of them not finished; 16 clusters; full attention, failed at once;
  * another task. Keys in another order and those that change nothing are no difference. */
@@ -188,24 +171,6 @@ static void test_bits_of_a_part(void **state) {
                  BITS("test", 10, ", \"which\": \"best\"", 2));
     const Result r = result_of("bits");
     assert_true(r.finished == 1 && r.bits.n == 1 && r.bits.mean == 2);
-}
-
-/* Runs of a group that lie elsewhere than its first. */
-static void test_names_of_places(void **state) {
-    (void)state;
-    Groups g;
-    scratch_mkdir("places");
-    scratch_mkdir("places/experiments");
-    make_run("places/experiments/first", CONFIG("listops", CAST(4), "\"seed\": 1"), NULL);
-    make_run("places/experiments/second", CONFIG("listops", CAST(8), "\"seed\": 1"), NULL);
-    make_run("places/z", CONFIG("listops", CAST(4), "\"seed\": 2"), NULL);
-    RunSet set = read_all("places");
-    groups_make(&g, &set, false);
-    char *name = group_name(&g, &g.group[0]);
-    assert_string_equal(name, "experiments/first and 1 more");
-    mem_free(name);
-    groups_free(&g);
-    runs_free(&set);
 }
 
 static const Cell *cell(const Table *t, int row, const char *key) {
@@ -395,88 +360,6 @@ static void test_a_pathx_at_chance(void **state) {
     }
 }
 
-/* The same config and seed twice is one result, not two. */
-static void test_copies(void **state) {
-    (void)state;
-    Groups g;
-    Result r;
-    scratch_mkdir("copies");
-    make_run("copies/a", CONFIG("listops", CAST(4), "\"seed\": 1"), TRAIN(4, 2, 1));
-    make_run("copies/b", CONFIG("listops", CAST(4), "\"seed\": 1"), DONE(0.5, 0.5, 0.5));
-    make_run("copies/c", CONFIG("listops", CAST(4), "\"seed\": 1, \"log_every\": 3"),
-             DONE(0.5, 0.5, 0.5));
-    make_run("copies/d", CONFIG("listops", CAST(4), "\"seed\": 2"), DONE(0.5, 0.5, 0.25));
-    RunSet set = read_all("copies");
-    groups_make(&g, &set, false);
-    assert_int_equal(g.n, 1);
-    group_result(&r, &g.group[0], false);
-    assert_true(r.runs == 2 && r.finished == 2 && r.best.mean == 37.5);
-    groups_free(&g);
-    groups_make(&g, &set, true);
-    assert_int_equal(g.n, 4);
-    groups_free(&g);
-    runs_free(&set);
-}
-
-#define INIT(run, file, d, seed)                                                                   \
-    "\"init\": {\"file\": \"" run "/" file                                                         \
-    "\", \"config\": {\"task\": \"listops\", \"model\": {\"d\": " #d                               \
-    "}, \"train\": {\"seed\": " #seed "}}}"
-
-static void begun(const char *name, const char *seed, const char *init, const char *env,
-                  const char *metrics) {
-    char train[128], config[512], file[128];
-    snprintf(train, sizeof train, "\"seed\": %s, \"init\": \"%s\"", seed, init);
-    snprintf(
-        config, sizeof config,
-        "{\"task\": \"listops\", \"data\": {\"dir\": \"x\"}, \"model\": {\"attention\": {" CAST(
-            4) "}}, \"train\": {\"steps\": 10, %s}}",
-        train);
-    make_run(name, config, metrics);
-    snprintf(file, sizeof file, "%s/env.json", name);
-    scratch_write(file, env, strlen(env));
-}
-
-/* The weights that runs begin with may be of another seed too; not of another config, nor another
- * file of a run, nor where nothing is known of them. */
-static void test_seeds_of_first_weights(void **state) {
-    (void)state;
-    Groups g;
-    Result r;
-    scratch_mkdir("begun");
-    begun("begun/a", "1", "p1", "{" INIT("p1", "best.safetensors", 8, 1) "}", DONE(0.5, 0.5, 0.5));
-    /* gone on with: what it began with is among the processes before */
-    begun("begun/b", "2", "p2",
-          "{\"earlier\": [{}, {" INIT("p2", "best.safetensors", 8, 2) "}, {}]}",
-          DONE(0.5, 0.5, 0.25));
-    begun("begun/c", "1", "p2", "{" INIT("p2", "best.safetensors", 8, 2) "}", DONE(0.5, 0.5, 0.75));
-    begun("begun/d", "1", "p2", "{" INIT("p2", "best.safetensors", 8, 2) "}", DONE(0.5, 0.5, 0.75));
-    begun("begun/e", "1", "q1", "{" INIT("q1", "best.safetensors", 9, 1) "}", DONE(0.5, 0.5, 0.5));
-    begun("begun/f", "1", "p1/last", "{" INIT("p1", "last.safetensors", 8, 1) "}",
-          DONE(0.5, 0.5, 0.5));
-    begun("begun/g", "1", "t1", "{\"init\": {\"file\": \"t1\"}}", DONE(0.5, 0.5, 0.5));
-    begun("begun/h", "2", "t2", "{\"init\": {\"file\": \"t2\"}}", DONE(0.5, 0.5, 0.5));
-    begun("begun/i", "2", "t2", "{}", DONE(0.5, 0.5, 0.5));
-    begun("begun/j", "1", "", "{}", DONE(0.5, 0.5, 0.5));
-    RunSet set = read_all("begun");
-    groups_make(&g, &set, false);
-    assert_int_equal(g.n, 6);
-    int three = 0;
-    while (g.group[three].n != 3) three++;
-    group_result(&r, &g.group[three], false);
-    assert_true(r.runs == 3 && r.best.mean == 50 && r.best.sd == 25);
-    assert_int_equal(g.nkeys, 1);
-    assert_string_equal(g.key[0], "train.init");
-    char *label = group_label(&g, &g.group[0], NULL);
-    assert_string_equal(label, "no init");
-    mem_free(label);
-    label = group_label(&g, &g.group[three], NULL);
-    assert_string_equal(label, "init p1 and others");
-    mem_free(label);
-    groups_free(&g);
-    runs_free(&set);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups),
@@ -485,7 +368,6 @@ int main(void) {
         cmocka_unit_test(test_other_data),
         cmocka_unit_test(test_results),
         cmocka_unit_test(test_bits_of_a_part),
-        cmocka_unit_test(test_names_of_places),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_published_means),
@@ -493,8 +375,6 @@ int main(void) {
         cmocka_unit_test(test_ours_beside),
         cmocka_unit_test(test_ours_that_failed),
         cmocka_unit_test(test_a_pathx_at_chance),
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_seeds_of_first_weights),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

@@ -219,7 +219,13 @@ static void test_numbers(void **state) {
     number(123456, SIGNIFICANT + 3, "123456");
     number(0, SIGNIFICANT + 3, "0.00");
     number(1e-30, SIGNIFICANT + 3, "0.000000000000");
+    number(9.996, SIGNIFICANT + 3, "10.0");
+    number(99.96, SIGNIFICANT + 3, "100");
+    number(0.9996, SIGNIFICANT + 3, "1.00");
     number(-12.5, 1, "-12.5");
+    number(-0.004, 2, "0.00");
+    number(-0.006, 2, "-0.01");
+    number(-1e-30, SIGNIFICANT + 3, "0.000000000000");
     number(NAN, 2, "-");
     number(INFINITY, 2, "-");
 }
