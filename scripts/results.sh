@@ -182,7 +182,9 @@ moved() { # FILE
             if (!match(text, "\"" key "\": *[0-9.e+-]+")) return "-"
             text = substr(text, RSTART, RLENGTH)
             sub(/.*: */, "", text)
-            return sprintf("%.2f", text)
+            text = sprintf("%.2f", text)
+            sub(/^-0\.00$/, "0.00", text)
+            return text
         }
         {
             layers = split($0, layer, "\"documents\":") - 1

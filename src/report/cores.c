@@ -102,12 +102,6 @@ void cores_free(Cores *s) {
 
 /* ---- writing ---- */
 
-/* In its column's unit, without the sign of what rounds to 0. */
-static double shown(int k, double x) {
-    x *= values[k].scale;
-    return x < 0 && x > -0.05 ? 0 : x;
-}
-
 void cores_table(Table *t, const Cores *s) {
     bool has[CORES_VALUES] = {false};
     *t = (Table){0};
@@ -122,7 +116,7 @@ void cores_table(Table *t, const Cores *s) {
         Cell *c = table_row(t);
         cell_text(c++, s->row[i].line);
         for (int k = 0; k < CORES_VALUES; k++)
-            if (has[k]) (c++)->mean = shown(k, s->row[i].value[k]);
+            if (has[k]) (c++)->mean = values[k].scale * s->row[i].value[k];
     }
     table_note(t,
                text_format("efficiency: of the time of all threads, what one rank, or the one "

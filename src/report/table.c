@@ -49,6 +49,15 @@ void table_free(Table *t) {
     *t = (Table){0};
 }
 
+/* Behind the point, of so many significant digits. What rounds up to a power of ten has a digit
+ * more before the point than it seems. */
+static int decimals(double x, int significant) {
+    char text[32];
+    snprintf(text, sizeof text, "%.*e", significant - 1, x);
+    const int after = significant - 1 - (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+    return x == 0 ? significant - 1 : after < 0 ? 0 : after > 12 ? 12 : after;
+}
+
 const char *table_number(char *buf, size_t size, double x, int digits) {
     if (!isfinite(x)) {
         snprintf(buf, size, "-");
@@ -58,13 +67,9 @@ const char *table_number(char *buf, size_t size, double x, int digits) {
         snprintf(buf, size, "%.15g", x);
         return buf;
     }
-    if (digits >= SIGNIFICANT) {
-        const int before = x == 0 ? 1 : (int)floor(log10(fabs(x))) + 1;
-        digits -= SIGNIFICANT + before;
-        if (digits < 0) digits = 0;
-        if (digits > 12) digits = 12;
-    }
+    if (digits >= SIGNIFICANT) digits = decimals(x, digits - SIGNIFICANT);
     snprintf(buf, size, "%.*f", digits, x);
+    if (buf[0] == '-' && strtod(buf, NULL) == 0) memmove(buf, buf + 1, strlen(buf));
     return buf;
 }
 

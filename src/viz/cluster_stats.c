@@ -239,7 +239,7 @@ static void print_figure(FILE *f, int width, double x) {
     if (isnan(x))
         fprintf(f, "%*s", width, "-");
     else
-        fprintf(f, "%*.2f", width, x);
+        fprintf(f, "%*.2f", width, fabs(x) < 0.005 ? 0 : x); /* without a sign */
 }
 
 static void print_layer(FILE *f, const LayerStats *s) {
