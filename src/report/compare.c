@@ -162,10 +162,10 @@ static void add_columns(Table *t) {
     table_column(t, "task", "task", COLUMN_TEXT, 0);
     table_column(t, "A, %", "a_percent", COLUMN_NUMBER, 2);
     table_column(t, "standard error", "a_standard_error", COLUMN_NUMBER, 2)->spare = 3;
-    table_column(t, "seeds", "a_seeds", COLUMN_NUMBER, 0)->spare = 1;
+    table_column(t, "seeds of A", "a_seeds", COLUMN_NUMBER, 0)->spare = 1;
     table_column(t, "B, %", "b_percent", COLUMN_NUMBER, 2);
     table_column(t, "standard error", "b_standard_error", COLUMN_NUMBER, 2)->spare = 3;
-    table_column(t, "seeds", "b_seeds", COLUMN_NUMBER, 0)->spare = 1;
+    table_column(t, "seeds of B", "b_seeds", COLUMN_NUMBER, 0)->spare = 1;
     table_column(t, "B - A", "difference", COLUMN_NUMBER, 2);
     table_column(t, "standard error", "standard_error", COLUMN_NUMBER, 2)->spare = 2;
     table_column(t, "95 %: from", "from", COLUMN_NUMBER, 2);

@@ -204,22 +204,34 @@ static void print_data(FILE *f, const Points *s) {
     fputs("END\n", f);
 }
 
-static bool has_place(const Point *p, int x, int y) {
-    return !isnan(p->value[x]) && !isnan(p->value[y]);
+/* Costs and errors are drawn on logarithmic axes, where some of them are above 0. */
+static bool is_log(const Points *s, int value) {
+    bool above = false;
+    for (int i = 0; i < s->n; i++)
+        above = above || (s->point[i].value[value] > 0 && isfinite(s->point[i].value[value]));
+    return above && (value == POINT_SECONDS || value == POINT_FLOPS || value == POINT_ERROR);
+}
+
+static bool on_axis(const Points *s, const Point *p, int value) {
+    return is_log(s, value) ? p->value[value] > 0 : !isnan(p->value[value]);
+}
+
+static bool has_place(const Points *s, const Point *p, int x, int y) {
+    return on_axis(s, p, x) && on_axis(s, p, y);
 }
 
 /* Whether a mechanism's line, which row i starts, has a place in a panel. */
 static bool is_drawn(const Points *s, int i, int x, int y) {
     const int line = s->point[i].line;
     for (; i < s->n && s->point[i].line == line; i++)
-        if (has_place(&s->point[i], x, y)) return true;
+        if (has_place(s, &s->point[i], x, y)) return true;
     return false;
 }
 
 /* How many rows have one. */
 static int places(const Points *s, int x, int y) {
     int n = 0;
-    for (int i = 0; i < s->n; i++) n += has_place(&s->point[i], x, y);
+    for (int i = 0; i < s->n; i++) n += has_place(s, &s->point[i], x, y);
     return n;
 }
 
@@ -292,27 +304,46 @@ static void print_panel(FILE *f, const Points *s, int x, int y) {
     fputc('\n', f);
 }
 
+static const PointValue drawn[] = {POINT_ERROR, POINT_KEPT, POINT_ACCURACY};
+enum { PANELS = sizeof drawn / sizeof *drawn };
+
+static void warn_of_rows(const Points *s, int value, bool needed) {
+    int none = 0, outside = 0;
+    for (int i = 0; i < s->n; i++) {
+        const bool is_none = isnan(s->point[i].value[value]);
+        none += is_none;
+        outside += !is_none && !on_axis(s, &s->point[i], value);
+    }
+    if (none && needed)
+        log_warn("%d of %d rows have no '%s': left out of the plot", none, s->n, values[value].key);
+    if (outside)
+        log_warn("%d of %d rows have '%s' of 0, which its axis, a logarithmic one, has not: left "
+                 "out of the plot",
+                 outside, s->n, values[value].key);
+}
+
 bool points_plot(Plot *p, PlotSize size, const Points *s, Err *err) {
-    static const PointValue drawn[] = {POINT_ERROR, POINT_KEPT, POINT_ACCURACY};
     const int x = s->has[POINT_SECONDS] ? POINT_SECONDS : POINT_FLOPS;
     Legend legend = {0};
-    int panels = 0, left_out = 0;
-    for (int i = 0; i < 3; i++) panels += places(s, x, (int)drawn[i]) > 0;
-    for (int i = 0; i < s->n; i++) left_out += isnan(s->point[i].value[x]);
-    for (int i = 0; i < s->n; i++)
-        if (starts_line(s, i)) legend_add(&legend, s->point[i].mechanism);
+    int panels = 0;
+    for (int k = 0; k < PANELS; k++) panels += places(s, x, (int)drawn[k]) > 0;
+    for (int i = 0; i < s->n; i++) {
+        bool any = false;
+        for (int k = 0; k < PANELS; k++) any = any || is_drawn(s, i, x, (int)drawn[k]);
+        if (starts_line(s, i) && any) legend_add(&legend, s->point[i].mechanism);
+    }
     if (!s->has[x])
         return err_set(err, EX_USAGE,
                        "--plot: rows have neither 'seconds' nor 'flops_share': there is nothing to "
                        "draw them over");
-    if (left_out)
-        log_warn("%d of %d rows have no '%s': left out of the plot", left_out, s->n, values[x].key);
+    warn_of_rows(s, x, true);
+    warn_of_rows(s, POINT_ERROR, false);
     plot_panels(p, size, panels, &legend);
     print_data(p->f, s);
     fprintf(p->f, "set format y '%%g'\nset xlabel '%s'\n", values[x].title);
     print_log_axis(p->f, 'x', s, x);
-    for (int i = 0; i < 3; i++)
-        if (places(s, x, (int)drawn[i])) print_panel(p->f, s, x, (int)drawn[i]);
+    for (int k = 0; k < PANELS; k++)
+        if (places(s, x, (int)drawn[k])) print_panel(p->f, s, x, (int)drawn[k]);
     plot_panels_end(p, panels);
     return true;
 }

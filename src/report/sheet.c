@@ -44,13 +44,16 @@ static double measured(const Script *s, const char *raw) {
 
 /* ---- headings ---- */
 
-/* Breaks at blanks, but not before a sign alone, so that no line is wider than `most` that need not
- * be. Returns the number of lines. */
+/* A minus alone. */
+static bool is_dash(const char *at) { return at[0] == '-' && (!at[1] || at[1] == ' '); }
+
+/* Breaks at blanks, but not before a sign alone nor beside a minus, so that no line is wider than
+ * `most` that need not be. Returns the number of lines. */
 static int wrap(const Script *s, char *heading, double most) {
     int lines = 1;
     char *line = heading;
     for (char *blank = heading; (blank = strchr(blank, ' ')); blank++) {
-        if (blank[1] == '%') continue;
+        if (blank[1] == '%' || is_dash(blank + 1) || (blank > line && is_dash(blank - 1))) continue;
         const size_t next = strcspn(blank + 1, " ");
         const char after = blank[1 + next];
         blank[1 + next] = '\0';
