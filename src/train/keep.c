@@ -299,6 +299,14 @@ void keep_for_rollback(Keeper *k) {
         log_warn("a rollback would not go back to here but further: %s", err.text);
 }
 
+bool keep_may_roll_back(const Keeper *k, Err *err) {
+    StFile f;
+    if (!st_open(&f, k->dir->rollback, err)) return false;
+    const bool ok = state_check(&f, err);
+    st_close(&f);
+    return ok;
+}
+
 bool keep_roll_back(Keeper *k, int64_t from, Err *err) {
     State *s = k->state;
     const State before = *s;

@@ -65,9 +65,15 @@ static bool end_at(Trainer *t, const char *what, const char *or_else, Err *err) 
                    what, after, (long long)t->state.update, t->dir.dir, rollback, or_else);
 }
 
+/* What is at hand is saved where the other is not to be had. */
 static bool roll_back(Trainer *t, const char *what, int64_t from, Err *err) {
     const State *s = &t->state;
     Err why;
+    if (!keep_may_roll_back(&t->keep, &why)) {
+        char text[2048];
+        snprintf(text, sizeof text, "%s; and the run cannot go back: %s", what, why.text);
+        return end_at(t, text, "", err);
+    }
     if (!keep_roll_back(&t->keep, from, &why))
         return err_set(err, why.code, "%s; and the run cannot go back: %s", what, why.text);
     engine_weights(&t->engine, s->w);

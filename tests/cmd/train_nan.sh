@@ -89,6 +89,23 @@ head -c 5000 "$tmp/gone/rollback.safetensors" >"$tmp/half" && mv "$tmp/half" "$t
 expect 70 'Back to update 14' "where the state to go back to is damaged, that at hand is it" \
     "${train[@]}" train.nan=rollback --out "$tmp/gone"
 
+# Or it goes while the run is at work, whose validation alone has documents of 60 tokens.
+mkdir "$tmp/lost-data" && cp "$tmp/data/"*.safetensors "$tmp/lost-data"
+make_split "$tmp/lost-data/train.safetensors" listops 40 30 1
+make_split "$tmp/lost-data/val.safetensors" listops 9 60 5
+lost=("${train[@]}" data.dir="$tmp/lost-data" train.steps=3000 train.eval_every=3000 train.nan=rollback --out "$tmp/lost")
+"${lost[@]}" --stop-at 3 >"$tmp/out" 2>&1
+edit "$tmp/lost/last.safetensors" pos.weight "$(repeat 16 "$largest")" $((50 * bytes_of_a_row))
+rm "$tmp/lost/rollback.safetensors"
+"${lost[@]}" >"$tmp/out" 2>&1 &
+pid=$!
+until [ -e "$tmp/lost/rollback.safetensors" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+rm -f "$tmp/lost/rollback.safetensors"
+wait $pid
+[ $? -eq 70 ] && grep -q 'validation (update 3000): .*; and the run cannot go back: .*rollback.safetensors.* The state of update 3000 is saved' "$tmp/out"
+result $? "where nothing is left to go back to, that at hand is saved" "$tmp/out"
+expect 70 'Back to update 3000' "and gone back to" "${lost[@]}"
+
 # Nor is what a validation left before others that were made under another policy.
 "${train[@]}" train.nan=rollback --stop-at 12 --out "$tmp/stale" >"$tmp/out" 2>&1
 "${train[@]}" --stop-at 24 --out "$tmp/stale" >"$tmp/out" 2>&1
