@@ -8,8 +8,9 @@
 #include "io/json.h"
 #include "train/run.h"
 
-/* Configs beside the program: in a source tree, of a build in it, installed. */
-static const char *const places[] = {"configs", "../../configs", "../share/cast/configs"};
+/* Configs beside the program: in a source tree, installed, of a build in a source tree. In that
+ * order, since two folders above an installed one somebody may have configs of his own. */
+static const char *const places[] = {"configs", "../share/cast/configs", "../../configs"};
 enum { PLACES = sizeof places / sizeof *places };
 
 /* False: it does not say where it is. */
