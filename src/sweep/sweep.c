@@ -218,7 +218,8 @@ static void tell_end(const Sweep *s, bool stopped) {
 
 /* ---- the sweep ---- */
 
-/* False: a signal came, as err says (or nothing, where the run had not begun). */
+/* False: a signal came, as err says (or nothing, where the run had not begun), or that the run
+ * could not be saved then. */
 static bool make_run(Sweep *s, int run, Err *stopped) {
     PlanRun *r = &s->plan.runs[run];
     const double start = clock_seconds();
@@ -230,6 +231,10 @@ static bool make_run(Sweep *s, int run, Err *stopped) {
     } else if (err.code != EX_TEMPFAIL && !(stop_asked() && err.code == EX_SOFTWARE)) {
         log_warn("run %d of %d failed: %s", run + 1, s->plan.grid.runs, err.text);
         plan_failed(&s->plan, run, PLAN_FAILED, err.text);
+        if (stop_asked() && err.code == EX_IOERR) {
+            *stopped = err;
+            return false;
+        }
     } else {
         r->state = PLAN_BEGUN;
         if (err.code == EX_TEMPFAIL) *stopped = err;
@@ -248,7 +253,7 @@ static bool still_there(const Sweep *s, Err *err) {
 
 static bool make_runs(Sweep *s, int *failed, Err *err) {
     const int runs = s->plan.grid.runs;
-    bool ok = true;
+    bool ok = true, here = true;
     *err = (Err){0};
     stop_share();
     stop_on_signals();
@@ -257,9 +262,9 @@ static bool make_runs(Sweep *s, int *failed, Err *err) {
     for (int i = 0; ok && i < runs; i++) {
         const PlanState state = s->plan.runs[i].state;
         if (!is_ours(s, i) || (state != PLAN_NEW && state != PLAN_BEGUN)) continue;
-        ok = !stop_asked() && still_there(s, err) && make_run(s, i, err);
+        ok = !stop_asked() && (here = still_there(s, err)) && make_run(s, i, err);
     }
-    if (err->code != EX_IOERR) tell_end(s, !ok); /* else there is nothing to go on with */
+    if (here) tell_end(s, !ok); /* else there is nothing to go on with */
     for (int i = 0; i < runs; i++)
         *failed += is_ours(s, i) &&
                    (s->plan.runs[i].state == PLAN_WRONG || s->plan.runs[i].state == PLAN_FAILED);

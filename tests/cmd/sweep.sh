@@ -114,6 +114,16 @@ child=$(sed -n 's/^process \([0-9]*\) .*/\1/p' "$tmp/orphan/${runs[0]}/lock")
 check "a killed sweep leaves no run behind" test -n "$child" -a $i -lt 500
 [ $i -lt 500 ] || kill -KILL "$child" 2>/dev/null
 
+# A signal to one whose run cannot be saved: that is no stop which loses nothing.
+"${sweep[@]}" train.steps=100000000 --out "$tmp/unsaved" >"$tmp/out" 2>&1 &
+pid=$!
+until_lines "$tmp/unsaved" 20 $pid
+mv "$tmp/unsaved/${runs[0]}" "$tmp/away"
+kill -TERM $pid
+wait $pid
+[ $? -eq 74 ] && grep -q '^failed   run 1, ' "$tmp/out" && grep -q '^to go on: ' "$tmp/out"
+result $? "a stop that loses something is an error" "$tmp/out"
+
 # ---- what fails ----
 
 expect 64 'no CONFIG' "no config" "$bin/cast_sweep"
