@@ -93,6 +93,7 @@ export OMPI_CC := $(CC)
 export MPICH_CC := $(CC)
 MPICC    ?= mpicc
 LINK     := $(MPICC)
+MPI_IS   := $(shell $(MPICC) -show 2>/dev/null)
 # Private, or $(OUT)/flags would have it too; override, for a CC on the command line.
 $(OUT)/obj/core/ranks.o: private override CC := $(MPICC)
 endif
@@ -112,14 +113,14 @@ say = $(if $(V),,@echo '  $(1)';)
 
 # Which commit programs are of: linked into them alone, before the library's, which knows none, so that a commit builds
 # nothing else anew.
-COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
+COMMIT := $(if $(wildcard .git),$(shell git -c safe.directory='$(CURDIR)' describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
 $(OUT)/obj/commit.o: src/core/commit.c $(OUT)/flags $(OUT)/commit | $(OUT)/deps-build
 	@mkdir -p $(@D)
 	$(call say,$(CC) $< $(COMMIT)) $(CC) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) -DCAST_COMMIT='"$(COMMIT)"' -c $< -o $@
 
 # Changing the compiler or its version, flags or processor rebuilds; so does a file that is gone.
 $(OUT)/commit: export LINE = $(COMMIT)
-$(OUT)/flags: export LINE = $(CC) $(COMPILER) $(LINK) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS) $(LDLIBS) $(FEATURES)
+$(OUT)/flags: export LINE = $(CC) $(COMPILER) $(LINK) $(MPI_IS) $(DEFINES) $(CPPFLAGS) $(FLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS) $(LDLIBS) $(FEATURES)
 $(OUT)/sources: export LINE = $(SOURCES) $(HELPERS)
 $(OUT)/flags $(OUT)/sources $(OUT)/commit: FORCE
 	@mkdir -p $(@D)
@@ -179,8 +180,8 @@ else
 	@scripts/test.sh $(MODE) $(TESTS) $(SCRIPTS)
 endif
 
-# Beside other goals it, as results, would build what they build, and clean would remove it.
-ifneq ($(and $(filter test results clean,$(MAKECMDGOALS)),$(word 2,$(MAKECMDGOALS))),)
+# Beside other goals each of these would build what they build, and clean would remove it.
+ifneq ($(and $(filter test results clean gradcheck fuzz coverage mutants quickstart,$(MAKECMDGOALS)),$(word 2,$(MAKECMDGOALS))),)
 .NOTPARALLEL:
 endif
 
@@ -239,12 +240,12 @@ MAN   := $(SHARE)/man/man1
 BASH  := $(SHARE)/bash-completion/completions
 ZSH   := $(SHARE)/zsh/site-functions
 DOCS  := $(SHARE)/doc/cast
-# What programs say of themselves.
+# What programs say of themselves; by mv, since those that root made are not to be written over.
 PAGES := $(PROGRAMS:%=$(OUT)/%.1)
 $(PAGES): $(OUT)/%.1: $(OUT)/%
-	@$< --help man >$@
+	@$< --help man >$@.part && mv $@.part $@
 $(OUT)/config.schema.json: $(OUT)/cast_train
-	@$< --schema >$@
+	@$< --schema >$@.part && mv $@.part $@
 install: all $(PAGES) $(OUT)/config.schema.json ## programs, configs, manual, completion, documents under DESTDIR/PREFIX (/usr/local)
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(SHARE)/cast/configs" "$(DOCS)/docs" "$(DOCS)/data" "$(DOCS)/results/weights" \
 		"$(MAN)" "$(BASH)" "$(ZSH)"
