@@ -110,8 +110,10 @@ unpack() {
     echo "unpacking $folder of $archive"
     rm -rf "$part"
     mkdir -p "$part" "$raw" || exit 73
-    tar -xzf "$archive" -C "$part" --no-same-owner --wildcards "*lra_release/lra_release/$folder/*" ||
+    if ! tar -xzf "$archive" -C "$part" --no-same-owner --wildcards "*lra_release/lra_release/$folder/*"; then
+        rm -rf "$part"
         fail 65 "$archive: cannot be unpacked, or holds no lra_release/lra_release/$folder"
+    fi
     found=$(find "$part" -type d -name "$folder" | head -n 1)
     mv "$found" "$raw" || exit 73
     rm -rf "$part"

@@ -280,7 +280,7 @@ static bool concerns(const char *override, const char *mechanism) {
 /* Runs this program for a row. `mechanism` and `length` are NULL where they are CONFIG's. */
 static cJSON *bench_config(const Options *o, const char *mechanism, const char *length, int team,
                            Err *err) {
-    char threads[32], seconds[32], attention[128], tokens[64], approximation[] = "--approximation",
+    char threads[32], seconds[32], attention[128], tokens[96], approximation[] = "--approximation",
                                                                data[] = "--data";
     char **argv = mem_alloc((size_t)o->noverrides + 10, sizeof *argv);
     int n = 0;
@@ -323,7 +323,7 @@ static bool bench_row(const Options *o, const char *mechanism, const char *lengt
 
 /* What cannot be run at one length is told in its row; false: none could be. */
 static bool bench_table(const Options *o, Err *err) {
-    char mechanism[64], length[32];
+    char mechanism[64], length[64];
     bool any = false;
     if (!check_list("--lengths", o->lengths, check_length, err) ||
         !check_list("--mechanisms", o->mechanisms, check_mechanism, err) ||
