@@ -2,8 +2,8 @@
  *
  * The file is mapped: nothing is copied, and a line that never ends is refused after LINE_MOST
  * bytes, however large the file. A line ends with LF or CRLF, the last one also with the file. NUL
- * bytes are refused: no table has them, a damaged file does. Errors are EX_DATAERR and name the
- * file, the line and the byte in it, both from 1. */
+ * bytes are refused: no table has them, a damaged file does; and so is a byte order mark. Errors
+ * are EX_DATAERR and name the file and the line, of a NUL the byte in it too, both from 1. */
 #ifndef IO_LINES_H
 #define IO_LINES_H
 

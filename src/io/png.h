@@ -1,9 +1,10 @@
-/* 8-bit PNG images, through libpng: grey ones of a known size are read, grey and colour written.
+/* PNG images of a known size, through libpng: those of 8-bit grey are read, or any, and 8-bit grey
+ * and colour written.
  *
- * The reader is meant for files from elsewhere: anything but the expected size, 8 bits, grey and
- * not interlaced is refused before memory is taken; chunks that the pixels do not need are passed
- * over, whatever they hold, but for palettes and transparency, which libpng checks; a wrong
- * checksum in any chunk, data that break off, and pixel data too many or too few are errors
+ * Readers are meant for files from elsewhere: another size, and for png_grey_decode anything but 8
+ * bits, grey and not interlaced, is refused before memory is taken; chunks that the pixels do not
+ * need are passed over, whatever they hold, but for palettes and transparency, which libpng checks;
+ * a wrong checksum in any chunk, data that break off, and pixel data too many or too few are errors
  * (EX_DATAERR). */
 #ifndef IO_PNG_H
 #define IO_PNG_H

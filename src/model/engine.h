@@ -1,5 +1,5 @@
 /* A batch through the model: samples are dealt to lanes, lanes run on threads (core/lanes.h),
- * gradients are summed in a fixed tree. Where none are summed, every sample is a lane of its own.
+ * gradients are summed in a fixed tree. In evaluation every sample is a lane of its own.
  * Results do not depend on the number of threads. All memory is planned in engine_open; a step
  * allocates nothing.
  *

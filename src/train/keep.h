@@ -61,7 +61,8 @@ bool keep_has_left(const Keeper *k);
  *     interval of its config or of this one.
  * `an_epoch`: updates of an epoch; 0: not known, and metrics alone are asked. */
 bool keep_may_begin(const Keeper *k, int64_t an_epoch, Err *err);
-/* Removes those of updates that the run, where it goes on from, is still to make. */
+/* With train.keep: removes those of updates that the run, where it goes on from, is still to make,
+ * and the oldest beyond as many. */
 void keep_forget_later(Keeper *k);
 
 /* With train.nan=rollback: sees to it at the start that there is a state to go back to (EX_IOERR,

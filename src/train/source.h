@@ -3,8 +3,8 @@
  * metadata; or other safetensors, parameters by their names and no config.
  *
  * Exported weights are safetensors too: every parameter by its name, and metadata: format, config
- * (as a checkpoint has it), update (which the weights are of), crc32, and what the checkpoint said
- * of what it was made with (train/identity.h). */
+ * (as a checkpoint has it), update (which the weights are of), crc32, set (data/facts.h), and what
+ * the checkpoint said of what it was made with (train/identity.h). */
 #ifndef TRAIN_SOURCE_H
 #define TRAIN_SOURCE_H
 

@@ -59,7 +59,7 @@ same "dropout" "$tmp/single.json" model.dropout=0.2 model.norm=scale model.pre_n
 while read -r mechanism; do
     same "$mechanism" "$tmp/single.json" model.attention.type="$mechanism" train.steps=12
     mechanisms=$((${mechanisms:-0} + 1))
-done < <("$bin/cast_train" --help keys | sed -nE 's/^  model.attention.type=([a-z-]+):.*/\1/p')
+done < <("$bin/cast_train" --help keys | sed -nE 's/^  model.attention.type=([a-z0-9-]+):.*/\1/p')
 check "of every mechanism" test "${mechanisms:-0}" -ge 12
 same "accumulation of 2" "$tmp/single.json" train.accumulate=2 model.attention.mechanism=sa_topk
 same "averages" "$tmp/single.json" train.ema=0.9 model.norm=batch train.label_smoothing=0.1 model.dropout_ffn=0.1

@@ -154,7 +154,7 @@ described() { # described: mechanisms without one
     while read -r mechanism; do
         n=$((n + 1))
         grep -qx "### $mechanism" docs/method.md || echo "no entry for $mechanism"
-    done < <("$bin/cast_train" --help keys | sed -nE 's/^  model.attention.type=([a-z-]+):.*/\1/p')
+    done < <("$bin/cast_train" --help keys | sed -nE 's/^  model.attention.type=([a-z0-9-]+):.*/\1/p')
     [ $n -ge 12 ] || echo "--help keys lists $n mechanisms"
 }
 check "every mechanism is in docs/method.md" diff /dev/null <(described)
