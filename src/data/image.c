@@ -195,7 +195,6 @@ const Task task_image = {
     .masked = 0.5,
     .official = {45000, 5000, 10000},
     .imported = SOURCE,
-    .source = "CIFAR-10's binary version: " ARCHIVE " or the directory it holds",
     .archive = ARCHIVE,
     .url = URL,
     .tokens = TOKENS_PIXELS,

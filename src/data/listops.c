@@ -199,7 +199,6 @@ const Task task_listops = {
     .masked = 0.1,
     .chance = 0.17, /* 0; 9 is as common */
     .official = {96000, 2000, 2000},
-    .source = "basic_train.tsv, basic_val.tsv and basic_test.tsv of the Long Range Arena's release",
     .generated = {RULES},
     .imported = LISTOPS_TSV_SOURCE,
     .archive = "lra_release/lra_release/listops-1000",

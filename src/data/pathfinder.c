@@ -300,8 +300,7 @@ static const TaskOption options[] = {
 /* What the two rows share. */
 #define PATHFINDER                                                                                 \
     .vocab = 256, .classes = CLASSES, .per_example = 1, .official = {160000, 20000, 20000},        \
-    .most = 10000000, .source = "a directory with imgs and metadata, or a tar archive of it",      \
-    .imported = OFFICIAL, .archive = ARCHIVE, .url = URL, .options = options,                      \
+    .most = 10000000, .imported = OFFICIAL, .archive = ARCHIVE, .url = URL, .options = options,    \
     .tokens = TOKENS_PIXELS, .labels = class_names, .import = import, .generate = generate,        \
     .locate = tree_locate, .holds = "imgs and metadata, nor " PATHFINDER_HARD, .unpacks = true,    \
     .augment = augment_symmetry, .augment_keys = augment_symmetry_keys

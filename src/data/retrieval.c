@@ -166,8 +166,6 @@ const Task task_retrieval = {
     .masked = 0.15,
     .official = {147086, 18090, 17437},
     .imported = SOURCE,
-    .source = "the folder tsv_data of the Long Range Arena's release, or its lists of ids with the "
-              "papers' texts",
     .archive = "lra_release/lra_release/tsv_data",
     .url = URL,
     .tokens = TOKENS_BYTES,

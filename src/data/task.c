@@ -21,7 +21,7 @@ const Task *const task_table[] = {&task_listops,    &task_text,  &task_retrieval
     {                                                                                              \
         .name = "custom",                                                                          \
         .title = "data of your own in the prepared form; sizes are read from its metadata",        \
-        .source = "none: data in the prepared form only", .tokens = kind                           \
+        .tokens = kind                                                                             \
     }
 const Task task_custom = CUSTOM(TOKENS_VALUES);
 

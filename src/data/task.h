@@ -53,7 +53,6 @@ struct Task {
     bool holds_out;     /* validation is a part of train, chosen when training (data.holdout) */
     int official[3];    /* examples of train, val and test in the official files; 0: none */
     int most;           /* examples that generate makes, in all */
-    const char *source; /* the official files that import reads, in words */
     /* How the source of a set begins that generate made with the benchmark's parameters, if any. */
     const char *generated[TASK_GENERATED];
     const char *imported;      /* and of one that import made; NULL where import is */

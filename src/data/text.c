@@ -216,7 +216,6 @@ const Task task_text = {
     .holds_out = true,
     .official = {OFFICIAL, OFFICIAL, OFFICIAL},
     .imported = SOURCE,
-    .source = "the Large Movie Review Dataset: " ARCHIVE " or the directory it holds",
     .archive = ARCHIVE,
     .url = URL,
     .tokens = TOKENS_BYTES,
