@@ -9,7 +9,7 @@ MODE   ?= release
 MARCH  ?= native
 PREFIX ?= /usr/local
 
-MODES := release debug asan tsan double fuzz cover
+MODES := release debug asan asan-double tsan double fuzz cover
 ifeq ($(filter $(MODE),$(MODES)),)
 $(error MODE=$(MODE): one of $(MODES))
 endif
@@ -28,13 +28,15 @@ EXACT_SRC := $(wildcard tests/*/grad_*.c tests/*/test_golden.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/fuzz_*.c)
 PLAIN_SRC := $(filter-out $(EXACT_SRC),$(wildcard tests/*/test_*.c)) $(FUZZ_SRC)
 CANARY    := tests/core/race_canary.c
-TEST_SRC  := $(PLAIN_SRC) $(if $(filter double,$(MODE)),$(EXACT_SRC)) $(if $(filter tsan,$(MODE)),$(CANARY))
+TEST_SRC  := $(PLAIN_SRC) $(if $(filter %double,$(MODE)),$(EXACT_SRC)) $(if $(filter tsan,$(MODE)),$(CANARY))
 TESTS     := $(TEST_SRC:tests/%.c=$(OUT)/tests/%)
 FUZZERS   := $(FUZZ_SRC:tests/%.c=$(OUT)/tests/%)
 # Those of operations, too, unless a mechanism is named.
 GRADS     := $(patsubst tests/%.c,build/double/tests/%,$(wildcard $(if $(MECHANISM),\
              tests/attention/grad_*.c tests/model/grad_*.c,tests/*/grad_*.c)))
 EXACT     := $(EXACT_SRC:tests/%.c=build/double/tests/%)
+# What takes minutes takes hours there.
+SANE_EXACT := $(patsubst tests/%.c,build/asan-double/tests/%,$(wildcard tests/ops/grad_*.c tests/model/test_golden.c))
 # In float its oracles adopt a mechanism's choice among near ones; in double they choose themselves.
 EXACT     += build/double/tests/attention/test_oracle
 SCRIPTS   := $(wildcard tests/*/*.sh)
@@ -68,6 +70,7 @@ MODE_release := -O3 -g1 $(HARDEN)
 MODE_double  := -O3 -g1 $(HARDEN) -DREAL_DOUBLE
 MODE_debug   := -Og -g
 MODE_asan    := $(SANE) -DSANITIZED -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+MODE_asan-double := $(MODE_asan) -DREAL_DOUBLE
 MODE_tsan    := $(SANE) -DSANITIZED -fsanitize=thread
 MODE_fuzz    := $(MODE_asan) -fsanitize=fuzzer-no-link
 MODE_cover   := $(SANE) -fprofile-instr-generate -fcoverage-mapping
@@ -176,6 +179,9 @@ test: ## installs what tests need, builds and runs them all
 ifeq ($(MODE),release)
 	+@$(SUBMAKE) MODE=double all $(EXACT)
 	@scripts/test.sh release $(TESTS) $(EXACT) $(SCRIPTS)
+else ifeq ($(MODE),asan)
+	+@$(SUBMAKE) MODE=asan-double all $(SANE_EXACT)
+	@scripts/test.sh asan $(TESTS) $(SANE_EXACT) $(SCRIPTS)
 else
 	@scripts/test.sh $(MODE) $(TESTS) $(SCRIPTS)
 endif

@@ -16,7 +16,9 @@ shift
 export CAST_BIN=$PWD/build/$mode CAST_MODE=$mode CMOCKA_MESSAGE_OUTPUT=TAP
 log=$(mktemp -d)
 pool=''
-trap '[ -z "$pool" ] || kill -- -$pool 2>/dev/null; rm -rf "$log"' EXIT
+# Programs of a test that timed out may heed no signal but this.
+end_pool() { if kill -- -"$pool"; then sleep 1; kill -KILL -- -"$pool"; fi 2>/dev/null; }
+trap '[ -z "$pool" ] || end_pool; rm -rf "$log"' EXIT
 
 if [ "$mode" = tsan ]; then
     export TSAN_OPTIONS="ignore_noninstrumented_modules=1 allocator_may_return_null=1 ${TSAN_OPTIONS:-}"

@@ -1,6 +1,7 @@
 # Sourced by tests of programs that train: tiny prepared data, and checks that print TAP. $CAST_BIN is where
 # programs are, build/release as it stands.
 # shellcheck shell=bash
+umask 022 # other users read what some tests make
 tmp=$(mktemp -d) || exit 1
 # A background command is bash until it runs the program: a signal then runs this trap in that child, which must leave
 # the directory.

@@ -275,6 +275,10 @@ void keep_validated(Keeper *k) {
 
 /* ---- the one to go back to ---- */
 
+bool keep_may_roll_back(const Keeper *k, Err *err) {
+    return state_may_load(k->state, k->c->resolved, k->dir->rollback, err);
+}
+
 /* Whether the file is of the last validation; or later, where that had none, but not of updates
  * that are still to come. */
 static bool has_rollback(const Keeper *k) {
@@ -282,8 +286,8 @@ static bool has_rollback(const Keeper *k) {
     StFile f;
     Err ignored;
     int64_t update;
-    if (!st_open(&f, k->dir->rollback, &ignored)) return false;
-    const bool ok = state_check(&f, &ignored) && state_update(&f, &update, &ignored);
+    if (!keep_may_roll_back(k, &ignored) || !st_open(&f, k->dir->rollback, &ignored)) return false;
+    const bool ok = state_update(&f, &update, &ignored);
     st_close(&f);
     return ok && update >= s->evaluated && update <= s->update;
 }
@@ -297,14 +301,6 @@ void keep_for_rollback(Keeper *k) {
     Err err;
     if (k->c->train.nan == GUARD_ROLLBACK && !write_state(k, k->state, k->dir->rollback, &err))
         log_warn("a rollback would not go back to here but further: %s", err.text);
-}
-
-bool keep_may_roll_back(const Keeper *k, Err *err) {
-    StFile f;
-    if (!st_open(&f, k->dir->rollback, err)) return false;
-    const bool ok = state_check(&f, err);
-    st_close(&f);
-    return ok;
 }
 
 bool keep_roll_back(Keeper *k, int64_t from, Err *err) {

@@ -69,7 +69,7 @@ void keep_forget_later(Keeper *k);
  * EX_CANTCREAT), and keeps the one that was just validated. */
 bool keep_prepare_rollback(Keeper *k, bool goes_on, Err *err);
 void keep_for_rollback(Keeper *k);
-/* Whether that is there and whole. */
+/* Whether that is there, whole, and of this run's config. */
 bool keep_may_roll_back(const Keeper *k, Err *err);
 /* The state becomes that one, but for what is counted of rollbacks; it is saved at once, because a
  * process that was killed would go back from where it was before, and perhaps to a later

@@ -216,11 +216,22 @@ static bool read_vectors(const State *s, const StFile *f, Err *err) {
            read_averages(s, f, err);
 }
 
+static bool check_all(const State *s, const cJSON *config, const StFile *f, Err *err) {
+    return state_check(f, err) && check_numbers(s->params, f, err) && check_config(f, config, err);
+}
+
+bool state_may_load(const State *s, const cJSON *config, const char *path, Err *err) {
+    StFile f;
+    if (!st_open(&f, path, err)) return false;
+    const bool ok = check_all(s, config, &f, err);
+    st_close(&f);
+    return ok;
+}
+
 bool state_load(State *s, const cJSON *config, const char *path, Err *err) {
     StFile f;
     if (!st_open(&f, path, err)) return false;
-    bool ok = state_check(&f, err) && check_numbers(s->params, &f, err) &&
-              params_read(s->params, s->w, &f, err) && check_config(&f, config, err) &&
+    bool ok = check_all(s, config, &f, err) && params_read(s->params, s->w, &f, err) &&
               read_vectors(s, &f, err) && read_small(s, &f, err) && check_count(s, &f, err);
     if (ok) identity_read(&s->identity, &f);
     st_close(&f);

@@ -70,6 +70,9 @@ bool state_update(const StFile *f, int64_t *update, Err *err);
 /* The config that it was saved under, to be deleted; NULL and EX_DATAERR: it has none. */
 cJSON *state_config(const StFile *f, Err *err);
 
+/* Whether state_load would take it, as far as that can be told before the state is written over:
+ * the same errors. */
+bool state_may_load(const State *s, const cJSON *config, const char *path, Err *err);
 /* EX_NOINPUT; EX_CONFIG for one of a build with other numbers; EX_DATAERR for what is damaged, is
  * not a checkpoint, or belongs to another model or config; s is then undefined. */
 bool state_load(State *s, const cJSON *config, const char *path, Err *err);

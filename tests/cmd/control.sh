@@ -109,6 +109,8 @@ check "itself" is_text "$home/page.html"
 if command -v gnuplot >/dev/null; then
     clean 0 "a plot" "${report[@]}" --each --plot "$home/plot.svg" --keep
     check "itself, and its script" is_text "$home/plot.svg" "$home/plot.svg.gnuplot"
+else
+    echo "ok - # SKIP no gnuplot: a plot"
 fi
 printf '{"mechanism": "%s", "tokens": 512, "samples_per_s": 8, "peak_rss_mb": 20}\n' "$json" >"$home/bench.jsonl"
 for format in md latex csv; do

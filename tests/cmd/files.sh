@@ -54,6 +54,8 @@ if command -v gnuplot >/dev/null; then
     keeps "$tmp" 'notes.svg: is there and is no SVG' "a plot over notes" "$bin/cast_report" "$run" --plot "$tmp/notes.svg"
     keeps "$tmp" 'notes.svg: is there and is no SVG' "with its script" \
         "$bin/cast_report" "$run" --plot "$tmp/notes.svg" --keep
+else
+    echo "ok - # SKIP no gnuplot: plots over others"
 fi
 echo '<p>notes' >"$run/viz-1.html"
 expect 73 'viz-1.html: is there and is no HTML page' "a page of clusters over notes" "$bin/cast_viz" "$run" --index 1

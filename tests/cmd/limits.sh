@@ -48,8 +48,9 @@ check "to the same bits" test "$(hash_of "$tmp/soft")" = "$(hash_of "$tmp/whole"
 
 # ---- threads ----
 
-expect 0 'warning: 300 threads on [0-9]+ processors?: they take turns' "more threads than processors" \
-    "${train[@]}" --threads 300 --out "$tmp/many"
+turns='warning: 300 threads on [0-9]+ processors?: they take turns'
+[ "$(scripts/processors.sh)" -lt 300 ] || turns='test accuracy of best'
+expect 0 "$turns" "more threads than processors" "${train[@]}" --threads 300 --out "$tmp/many"
 check "make the same bits" test "$(hash_of "$tmp/many")" = "$(hash_of "$tmp/whole")"
 other=(setpriv --reuid=54321 --regid=54321 --clear-groups)
 chmod 755 "$tmp"

@@ -89,6 +89,11 @@ head -c 5000 "$tmp/gone/rollback.safetensors" >"$tmp/half" && mv "$tmp/half" "$t
 expect 70 'Back to update 14' "where the state to go back to is damaged, that at hand is it" \
     "${train[@]}" train.nan=rollback --out "$tmp/gone"
 
+"${train[@]}" train.lr=1e-3 train.nan=rollback --stop-at 14 --out "$tmp/other" >"$tmp/out" 2>&1
+spoilt "$tmp/alien" train.nan=rollback
+cp "$tmp/other/rollback.safetensors" "$tmp/alien"
+expect 70 'Back to update 14' "where it is another run's as well" "${train[@]}" train.nan=rollback --out "$tmp/alien"
+
 # Or it goes while the run is at work, whose validation alone has documents of 60 tokens.
 mkdir "$tmp/lost-data" && cp "$tmp/data/"*.safetensors "$tmp/lost-data"
 make_split "$tmp/lost-data/train.safetensors" listops 40 30 1
