@@ -102,7 +102,7 @@ typedef struct FileStamp {
     dev_t device; /* and what the file is there */
     ino_t entry;
 } FileStamp;
-/* False: there is no such file. */
+/* False: there is no such file, or errno says why it cannot be looked at. */
 bool file_stamp(FileStamp *s, const char *path);
 
 /* A file mapped read-only. EX_NOINPUT: it cannot be opened; EX_DATAERR: it is empty or not a

@@ -1,5 +1,6 @@
 #include "train/loader.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -89,8 +90,11 @@ static bool check_classes(const Loader *f, Err *err) {
 static bool check_one_set(const Dataset *first, Err *err) {
     const FileStamp *was = &first->file.map.stamp;
     FileStamp now;
-    if (file_stamp(&now, first->file.path) && now.device == was->device && now.entry == was->entry)
-        return true;
+    const bool there = file_stamp(&now, first->file.path);
+    if (there && now.device == was->device && now.entry == was->entry) return true;
+    if (!there && errno != ENOENT)
+        return err_set(err, EX_NOINPUT, "%s: cannot be looked at: %s", first->file.path,
+                       err_words(errno));
     return err_set(err, EX_DATAERR,
                    "%s: was replaced or removed while the set was opened: start again when it is "
                    "there",

@@ -92,8 +92,8 @@ fail_at() { # fail_at NAME CALL NUMBER ERROR [again]
     fi
     verdict=$(judge "$1" $status)
     case $1-$verdict in
-    # A page or a table of what can be read, and what cannot.
-    table-*another* | page-*another*) ! grep -q '^warning: ' "$tmp/$1.err" || verdict=told ;;
+    # A page, a table or a card of what can be read, and what cannot.
+    table-*another* | page-*another* | export-*another*) ! grep -q '^warning: ' "$tmp/$1.err" || verdict=told ;;
     # A lock's file that just now cannot be locked or removed, which goes with the next start; and nothing else.
     *another\ outcome:\ \>\ +([0-9a-f])\ \ ./*/.lock) ! grep -q '\.lock.*INJECTED' "$trace" || verdict=left ;;
     *-same | *-66 | *-71 | *-73 | *-74 | sweep-1) ;;
