@@ -29,7 +29,7 @@ static void open_config(Config *c, const char *keys, const char *init) {
     }
     snprintf(from, sizeof from, "train.init=%s", init ? init : "");
     words[n++] = from;
-    if (!config_open(c, small.resolved, "config", words, n, &err)) fail_msg("%s", err.text);
+    if (!config_open(c, small.resolved, "config", NULL, words, n, &err)) fail_msg("%s", err.text);
     config_free(&small);
 }
 
