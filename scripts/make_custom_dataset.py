@@ -7,7 +7,7 @@
 
 A FOLDER holds LABEL/*.txt, or LABEL/*.png or *.jpg, of which a tenth validates and a tenth tests, drawn with seed 1; or
 train/LABEL/..., val/LABEL/... and test/LABEL/... Labels are any words, of which programs show the first 64 bytes. A
-first line of .csv whose label is "label" is passed over.
+first line whose label is "label" is passed over. Pictures are turned as their EXIF says.
 """
 import csv
 import json
@@ -62,6 +62,17 @@ def shown(word):
     return plain.encode(errors="replace")[:64].decode(errors="ignore")
 
 
+def place(where, splits, words, metadata, wide):
+    number = {word: i for i, word in enumerate(words)}
+    where.mkdir(parents=True, exist_ok=True)
+    for name, split in zip(SPLITS, splits):
+        documents, labels = zip(*split)
+        write(where / f".{name}", documents, [number[label] for label in labels], metadata, wide)
+    (where / "train.safetensors").unlink(missing_ok=True)
+    for name in reversed(SPLITS):  # train last: where it is, the others are of the same set
+        (where / f".{name}").replace(where / f"{name}.safetensors")
+
+
 def save(splits, vocab, ids=None):
     """splits: of train, val and test (document, label)s; a document is a row of ids below vocab, not empty. ids:
     "bytes", each plus 1, of texts, "pixels" of grey squares: programs show them and read others (--input) as such."""
@@ -72,14 +83,12 @@ def save(splits, vocab, ids=None):
     if words != [str(i) for i in range(len(words))]:
         metadata["class_names"] = json.dumps([shown(word) for word in words])
     where = Path(sys.argv[1])
-    where.mkdir(parents=True, exist_ok=True)
-    for name, split in zip(SPLITS, splits):
-        documents, labels = zip(*split)
-        number = {word: i for i, word in enumerate(words)}
-        write(where / f".{name}", documents, [number[label] for label in labels], metadata, vocab > 256)
-    (where / "train.safetensors").unlink(missing_ok=True)
-    for name in reversed(SPLITS):  # train last: where it is, the others are of the same set
-        (where / f".{name}").replace(where / f"{name}.safetensors")
+    try:
+        place(where, splits, words, metadata, vocab > 256)
+    except OSError as why:
+        for name in SPLITS:
+            (where / f".{name}").unlink(missing_ok=True)
+        sys.exit(f"{where}: cannot be written: {why.strerror}")
     print(f"{where}: {', '.join(str(len(s)) for s in splits)} examples; labels", end=" ")
     print(", ".join(f"{i} ({word})" if str(i) != word else word for i, word in enumerate(words[:100])))
 
@@ -91,20 +100,35 @@ def digits():
     save((examples[:2000], examples[2000:2200], examples[2200:]), 11)
 
 
+def ids_of(text):
+    return array("h", (byte + 1 for byte in text))
+
+
 # ---- texts, a line each ----
 
-def read_lines(path):
-    is_csv = path.suffix.lower() == ".csv"
+def rows_of(path):
+    """Columns of each line, or of CSV's record: an unbalanced quote would swallow those behind it."""
     csv.field_size_limit(2**31 - 1)
-    examples = []
     with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as f:
-        for n, row in enumerate(csv.reader(f) if is_csv else (line.rstrip("\r\n").split("\t", 1) for line in f), 1):
-            label = row[0].strip() if row else ""
-            if not any(row) or is_csv and n == 1 and label == "label":
-                continue
-            if len(row) != 2 or not label or not row[1]:
-                sys.exit(f"{path}: example {n}: expected a label and a text, got {str(row)[:80]}")
-            examples.append(([byte + 1 for byte in row[1].encode("utf-8", "surrogateescape")], label))
+        if path.suffix.lower() == ".csv":
+            records = csv.reader(f, strict=True)
+            try:
+                yield from records
+            except csv.Error as why:
+                sys.exit(f"{path}: line {records.line_num}: {why}: are its quotes balanced, and doubled within others?")
+        else:
+            yield from (line.rstrip("\r\n").split("\t", 1) for line in f)
+
+
+def read_lines(path):
+    examples = []
+    for n, row in enumerate(rows_of(path), 1):
+        label = row[0].strip() if row else ""
+        if not any(row) or n == 1 and label == "label":
+            continue
+        if len(row) != 2 or not label or not row[1]:
+            sys.exit(f"{path}: example {n}: expected a label and a text, got {str(row)[:80]}")
+        examples.append((ids_of(row[1].encode("utf-8", "surrogateescape")), label))
     return examples or sys.exit(f"{path}: holds no example")
 
 
@@ -124,11 +148,11 @@ def grey_of(picture):
 
 def read_picture(path, side):
     try:
-        from PIL import Image
-        picture = grey_of(Image.open(path))
+        from PIL import Image, ImageOps
+        picture = grey_of(ImageOps.exif_transpose(Image.open(path)))
     except ImportError:
         sys.exit("pictures are read by Pillow: pip install pillow, or on Debian apt install python3-pil")
-    except OSError as why:
+    except Exception as why:  # a damaged PNG is a SyntaxError of Pillow's, one that is too large an Exception alone
         sys.exit(f"{path}: cannot be read: {why}")
     return picture.resize((side, side)).tobytes() if side else squared(path, picture)
 
@@ -146,7 +170,7 @@ def read_folder(folder, side):
     if len(kinds) != 1:
         sys.exit(f"{folder}: expected LABEL/*.txt, or LABEL/*.png or *.jpg" + (", not both" if files else ""))
     pictures = kinds.pop()
-    examples = [(read_picture(p, side) if pictures else [b + 1 for b in p.read_bytes()], p.parent.name) for p in files]
+    examples = [(read_picture(p, side) if pictures else ids_of(p.read_bytes()), p.parent.name) for p in files]
     for path, (document, _) in zip(files, examples):
         if not document:
             sys.exit(f"{path}: is empty")
@@ -185,8 +209,13 @@ def main():
     sys.stderr.reconfigure(errors="replace")
     given = [Path(path) for path in sys.argv[2:]]
     side = int(sys.argv.pop()) if len(given) == 2 and sys.argv[3].isdecimal() else 0
+    if sys.argv[1:2] in (["-h"], ["--help"]):
+        print(__doc__)
+        return
     if len(sys.argv) not in (2, 3, 5) or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
+    if Path(sys.argv[1]).exists() and not Path(sys.argv[1]).is_dir():
+        sys.exit(f"{sys.argv[1]}: is no folder")
     for path in given[:1] if side else given:
         if not (path.is_file() if len(given) == 3 else path.is_dir()):
             sys.exit(f"{path}: is no {'file' if len(given) == 3 else 'folder'}")

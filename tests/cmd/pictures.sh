@@ -154,6 +154,13 @@ if python3 -c '' 2>/dev/null; then
     printf 'other\tx\n' >"$tmp/other.tsv"
     expect 1 "val: label 'other' is not among those of train, neg, pos" "a label that training does not show" \
         python3 "${custom[@]}" "$tmp/x" "$tmp"/{a,other,a}.tsv
+    printf 'pos,"Great film\nneg,bad one\npos,fine\n' >"$tmp/open.csv"
+    expect 1 'open.csv: line 3: unexpected end of data: are its quotes balanced' "a quote that does not end" \
+        python3 "${custom[@]}" "$tmp/x" "$tmp"/{open.csv,a.tsv,a.tsv}
+    printf 'label\ttext\npos\ta\nneg\tb\n' >"$tmp/headed.tsv"
+    expect 0 '2, 2, 2 examples; labels 0 .neg., 1 .pos.$' "a line of headings" python3 "${custom[@]}" "$tmp/headed" "$tmp"/headed.{tsv,tsv,tsv}
+    expect 1 'film.txt: is no folder' "a set in the place of a file" python3 "${custom[@]}" "$tmp/film.txt" "$tmp"/a.{tsv,csv,tsv}
+    expect 0 '^ +make_custom_dataset.py DIR ' "what it takes" python3 "${custom[@]}" --help
     echo 'no tab' >"$tmp/other.tsv"
     expect 1 'other.tsv: example 1: expected a label and a text' "a line without a label" python3 "${custom[@]}" "$tmp/x" "$tmp"/{a,a,other}.tsv
     expect 1 'nowhere: is no folder' "a folder that is not there" python3 "${custom[@]}" "$tmp/x" "$tmp/nowhere"
@@ -166,6 +173,9 @@ if python3 -c 'import PIL' 2>/dev/null; then
     for i in {1..10}; do cp "$tmp/x.png" "$tmp/photos/9/$i.png"; cp "$tmp/own.png" "$tmp/photos/10/$i.png"; done
     cp "$tmp/own.png" "$tmp/photos/.hidden" && echo none >"$tmp/photos/9/._1.png"
     expect 1 '9/1.png: another size than .*10/1.png: say the SIDE' "pictures of two sizes" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos"
+    head -c 60 "$tmp/own.png" >"$tmp/photos/9/3.png"
+    expect 1 'photos/9/3.png: cannot be read: ' "a damaged picture" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos" 4
+    cp "$tmp/x.png" "$tmp/photos/9/3.png"
     expect 0 '16, 2, 2 examples; labels 0 .9., 1 .10.$' "made one" python3 "${custom[@]}" "$tmp/photo-set" "$tmp/photos" 4
     expect 0 '4 x 4 pixels, 10 .label 1.' "of that" "${data[@]}" show "$tmp/photo-set" --index 15 --png "$tmp/photo.png"
     mkdir "$tmp/splits" "$tmp/splits/"{train,val,test}
