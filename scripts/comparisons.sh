@@ -9,8 +9,8 @@ row() { # row FILE COMMAND...
     local file=$1
     shift
     [ -s "$file" ] && return
-    "$@" --json >"$file.part"
-    mv "$file.part" "$file"
+    heed "$@" --json >"$file.part.$$"
+    mv "$file.part.$$" "$file"
 }
 
 # Of CONFIG so many updates, and no test.

@@ -125,7 +125,8 @@ if [ -d "$raw" ] && { [ ! -e "$archive" ] || [ "$url" = "$lra" ]; }; then
     said=$("$cast_data" import "$task" "$raw" --out "$out" 2>&1)
     status=$?
     if [ $status -ne 66 ] || [[ $said != *": holds no "* ]]; then
-        echo "$said" >&2
+        [ $status -eq 0 ] || exec >&2
+        echo "$said"
         exit $status
     fi
 fi

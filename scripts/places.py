@@ -85,13 +85,13 @@ def main():
     known = all_places(pictures)
     if len(known) < 1000:
         sys.exit(f"places.py: {options.directory}: {len(known)} pictures train, expected 1000 at least")
+    asked = {split: read(options.directory, split) for split in (("val", "test") if options.even else ("val",))}
     if options.even:
         try:
             os.makedirs(options.even)
         except OSError as error:
             sys.exit(f"places.py: {options.even}: {error.strerror}; --even makes a new directory")
-    for split in ("val", "test") if options.even else ("val",):
-        shown, answers, metadata = read(options.directory, split)
+    for split, (shown, answers, metadata) in asked.items():
         likely = chance(known, labels, all_places(shown))
         print(f"{split}: {100 * np.mean((likely > 0.5) == answers):.1f} % of {len(answers)} by places alone", end="")
         if options.even:

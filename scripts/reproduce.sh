@@ -81,8 +81,8 @@ bench() { # bench FILE KEY=VALUE-OR-OPTION...
     shift
     [ -s "$file" ] && return
     # shellcheck disable=SC2086
-    ./cast_bench configs/text.json $scale train.batch=1 --threads 1 --seconds "$seconds" --json "$@" >"$file.part"
-    mv "$file.part" "$file"
+    heed ./cast_bench configs/text.json $scale train.batch=1 --threads 1 --seconds "$seconds" --json "$@" >"$file.part.$$"
+    mv "$file.part.$$" "$file"
 }
 
 efficiency() {

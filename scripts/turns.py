@@ -22,10 +22,16 @@ import sys
 
 
 def speed(command, arguments):
-    out = subprocess.run(shlex.split(command) + arguments + ["--json"], capture_output=True, text=True)
+    try:
+        out = subprocess.run(shlex.split(command) + arguments + ["--json"], capture_output=True, text=True)
+    except OSError as error:
+        sys.exit(f"turns.py: {command}: {error.strerror}")
     if out.returncode != 0:
         sys.exit(f"turns.py: {command}: exit status {out.returncode}\n{out.stderr}")
-    return json.loads(out.stdout.splitlines()[-1])["samples_per_s"]
+    try:
+        return json.loads(out.stdout.splitlines()[-1])["samples_per_s"]
+    except (IndexError, ValueError, KeyError, TypeError):
+        sys.exit(f"turns.py: {command}: expected what cast_bench --json prints, got {out.stdout[-200:]!r}")
 
 
 def interval(ratios):

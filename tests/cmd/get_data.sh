@@ -42,7 +42,7 @@ head -c 300 "$tmp/release.gz" >"$tmp/torn.gz"
 CURL_FILE=$tmp/torn.gz expect 65 'cannot be unpacked, or holds no lra_release/lra_release/tsv_data' "a torn release" \
     "${get[@]}" retrieval "$tmp/retrieval"
 check "leaves nothing of it unpacked" test ! -e "$tmp/raw/retrieval.part"
-find "$tmp/raw" -name '*.gz' -size -2 -delete
+find "$tmp/raw" -name 'lra_release*.gz' -delete
 CURL_FILE=$tmp/release.gz expect 0 'no checksum is published' "fetches a release" "${get[@]}" retrieval "$tmp/retrieval"
 check "imports it" "$bin/cast_data" verify "$tmp/retrieval"
 check "unpacks that folder only" test ! -e "$tmp/raw/retrieval/lra_release/lra_release/listops-1000"
