@@ -9,8 +9,7 @@ row() { # row FILE COMMAND...
     local file=$1
     shift
     [ -s "$file" ] && return
-    heed "$@" --json >"$file.part.$$"
-    mv "$file.part.$$" "$file"
+    rows_of "$file" "$@" --json
 }
 
 # Of CONFIG so many updates, and no test.

@@ -57,6 +57,15 @@ heed() { # heed COMMAND...
     return $status
 }
 
+# What a program says, in a file that is whole or not there; of each process under another name as long as it is not.
+rows_of() { # rows_of FILE COMMAND...
+    local file=$1 part=$1.part.$$ status=0
+    shift
+    heed "$@" >"$part" || status=$?
+    if [ $status -eq 0 ]; then mv "$part" "$file"; else rm -f "$part"; fi
+    return $status
+}
+
 # What ends badly, for want of data or of memory say, does not hold up the others; what is stopped stops them.
 failed=0
 settle() { # settle STATUS
@@ -81,8 +90,7 @@ bench() { # bench FILE KEY=VALUE-OR-OPTION...
     shift
     [ -s "$file" ] && return
     # shellcheck disable=SC2086
-    heed ./cast_bench configs/text.json $scale train.batch=1 --threads 1 --seconds "$seconds" --json "$@" >"$file.part.$$"
-    mv "$file.part.$$" "$file"
+    rows_of "$file" ./cast_bench configs/text.json $scale train.batch=1 --threads 1 --seconds "$seconds" --json "$@"
 }
 
 efficiency() {
