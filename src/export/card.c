@@ -287,12 +287,11 @@ static void print_ids(const Writer *w, const Task *task) {
 }
 
 static void print_class(const Writer *w, const char *name) {
-    const bool quotes = !strchr(name, '`');
-    fputs(quotes ? " `" : " ", w->f);
-    if (quotes)
-        fprintf(w->f, "%s`", name);
-    else
+    fputc(' ', w->f);
+    if (strchr(name, '`'))
         text_markdown(w->f, name);
+    else
+        fprintf(w->f, "`%s`", name);
 }
 
 /* What its outputs are for. */

@@ -22,9 +22,9 @@ expect 0 'in all +674062' "or beside a directory of its name" \
 check "a config that was copied from there" bash -c "cp '$share/cast/configs/listops_sa.json' '$share/cast/configs/listops.json' '$tmp/elsewhere' &&
     cd '$tmp/elsewhere' && '$usr/bin/cast_train' ./listops_sa.json --dry-run"
 
-mkdir "$tmp/root/configs" && echo '{"task": "listops", "model": {"depth": 1}}' >"$tmp/root/configs/listops.json"
-expect 0 'in all +674062' "not one of somebody else's, above the program" \
-    bash -c "cd '$tmp/elsewhere' && '$usr/bin/cast_train' listops --dry-run"
+mkdir "$tmp/root/configs" && echo '{"task": "pathfinder", "model": {"depth": 1}}' >"$tmp/root/configs/pathfinder.json"
+expect 0 'in all +99524' "not one of somebody else's, above the program" \
+    bash -c "cd '$tmp/elsewhere' && '$usr/bin/cast_train' pathfinder --dry-run"
 expect 0 ' image_sa ' "of which all are listed" "$usr/bin/cast_train" --help
 rm -r "$tmp/root/configs"
 
