@@ -193,6 +193,15 @@ static char *recipe_of(const cJSON *values, const cJSON *init) {
     return text;
 }
 
+/* The same without the place of the data, which find_group looks at. */
+static char *recipe_of_run(const Group *g, const Run *r) {
+    cJSON *values = cJSON_Duplicate(g->values, true);
+    cJSON_DeleteItemFromObjectCaseSensitive(values, "data.dir");
+    char *text = recipe_of(values, run_init(r));
+    cJSON_Delete(values);
+    return text;
+}
+
 static Group group_of(const Run *r) {
     const char *objective = json_string(r->config, "train.objective");
     Group g = {.masked = objective && !strcmp(objective, "masked"),
@@ -244,11 +253,23 @@ static bool other_data(const Group *g, const Run *r) {
     return differ;
 }
 
+static bool all_hashed(const Group *g) {
+    bool hashed = true;
+    for (int i = 0; i < g->n; i++) hashed &= rundata_is_hashed(g->run[i]);
+    return hashed;
+}
+
+/* Whether its data lie in another place, and may be others for all that is known. */
+static bool elsewhere(const Group *g, const Labelled *l) {
+    return !same(group_value(g, "data.dir"), group_value(&l->group, "data.dir")) &&
+           !(all_hashed(g) && rundata_is_hashed(l->run));
+}
+
 /* Of the groups from `first` on, which are of one recipe, that of this run, which is made where
  * there is none. */
 static Group *find_group(Groups *g, int first, const Labelled *l) {
     for (int i = first; i < g->n && !g->each; i++)
-        if (!other_data(&g->group[i], l->run)) return &g->group[i];
+        if (!other_data(&g->group[i], l->run) && !elsewhere(&g->group[i], l)) return &g->group[i];
     g->group[g->n] = l->group;
     return &g->group[g->n++];
 }
@@ -273,12 +294,16 @@ static char *data_name(const Groups *g, int first, int i) {
     return name;
 }
 
-/* Tells groups of one task apart where some have other data. */
+/* Tells groups of one task apart where some have other data; where all are known to have the same,
+ * it tells nothing where each had them. */
 static void name_data(Groups *g, int first, int end) {
     const Run *one = telling_run(&g->group[first]);
-    bool differ = false;
+    bool differ = false, hashed = !g->each;
     for (int i = first + 1; i < end && !rundata_is_told(one); i++) one = telling_run(&g->group[i]);
     for (int i = first; i < end && !g->each; i++) differ |= other_data(&g->group[i], one);
+    for (int i = first; i < end; i++) hashed &= all_hashed(&g->group[i]);
+    for (int i = first; i < end && hashed && !differ; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(g->group[i].values, "data.dir");
     for (int i = first; i < end && differ; i++) {
         char *name = data_name(g, first, i);
         cJSON_AddStringToObject(g->group[i].values, "data.source", name);
@@ -291,7 +316,7 @@ void groups_make(Groups *g, const RunSet *set, bool each) {
     *g = (Groups){.each = each, .group = mem_alloc((size_t)set->n + 1, sizeof *g->group)};
     for (int i = 0; i < set->n; i++) {
         const Group one = group_of(&set->run[i]);
-        labelled[i] = (Labelled){recipe_of(one.values, run_init(&set->run[i])), &set->run[i], one};
+        labelled[i] = (Labelled){recipe_of_run(&one, &set->run[i]), &set->run[i], one};
     }
     qsort(labelled, (size_t)set->n, sizeof *labelled, by_text);
     for (int i = 0; i < set->n;) {
@@ -366,9 +391,10 @@ static bool varies(const Groups *g, const char *key) {
     return false;
 }
 
-/* Seeds may begin with weights of their own. */
+/* Seeds may begin with weights of their own, and read the same data in different places. */
 bool group_value_varies(const Group *group, const char *key) {
-    for (int i = 1; i < group->n && !strcmp(key, "train.init"); i++)
+    const bool may = !strcmp(key, "train.init") || !strcmp(key, "data.dir");
+    for (int i = 1; i < group->n && may; i++)
         if (!same(group_value(group, key), json_string(group->run[i]->config, key))) return true;
     return false;
 }

@@ -1,5 +1,6 @@
 /* Runs that differ in nothing but their seed, together; and what tells such groups apart. Where a
- * run begins with the weights of another (train.init), that one's seed may differ as well. */
+ * run begins with the weights of another (train.init), that one's seed may differ as well, and the
+ * same data, by their hashes, may lie anywhere (data.dir). */
 #ifndef REPORT_GROUP_H
 #define REPORT_GROUP_H
 
@@ -30,7 +31,8 @@ void groups_free(Groups *g);
 bool group_has(const Group *g, const Run *r);
 /* NULL: the group has no such key. */
 const char *group_value(const Group *g, const char *key);
-/* Whether its runs have values of their own, of which that is the first's: of train.init. */
+/* Whether its runs have values of their own, of which that is the first's: of train.init, and of
+ * data.dir. */
 bool group_value_varies(const Group *g, const char *key);
 /* "clusters": a key's last part where that says enough among g's keys ("attention" for
  * "model.attention.type"), else all of it. */

@@ -29,6 +29,8 @@ static bool split_differs(const Run *a, const Run *b, int split) {
 
 bool rundata_is_told(const Run *r) { return data_of(r) != NULL; }
 
+bool rundata_is_hashed(const Run *r) { return hash_of(r, SPLIT_TRAIN) != NULL; }
+
 bool rundata_tests_differ(const Run *a, const Run *b) { return split_differs(a, b, SPLIT_TEST); }
 
 bool rundata_differ(const Run *a, const Run *b) {
@@ -36,8 +38,7 @@ bool rundata_differ(const Run *a, const Run *b) {
     if (a->data_changed || b->data_changed) return true;
     for (int s = 0; s < SPLITS; s++)
         if (split_differs(a, b, s)) return true;
-    const bool hashed = hash_of(a, SPLIT_TRAIN) && hash_of(b, SPLIT_TRAIN);
-    return !hashed && item_differs(a, b, "source");
+    return !(rundata_is_hashed(a) && rundata_is_hashed(b)) && item_differs(a, b, "source");
 }
 
 char *rundata_name(const Run *r) {

@@ -13,6 +13,8 @@ bool rundata_differ(const Run *a, const Run *b);
 bool rundata_tests_differ(const Run *a, const Run *b);
 /* Whether its env.json tells of its data, as 0.1.0's did not. */
 bool rundata_is_told(const Run *r);
+/* Whether the splits' hashes are known, so that nothing hangs on where the data lie. */
+bool rundata_is_hashed(const Run *r);
 /* What tells a run's data from those of others, in a few words; to be freed. */
 char *rundata_name(const Run *r);
 

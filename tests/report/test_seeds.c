@@ -118,6 +118,64 @@ static void test_seeds_of_first_weights(void **state) {
     runs_free(&set);
 }
 
+/* ---- and the same data in different places ---- */
+
+#define HASHES(train) "\"hashes\": {\"train\": \"" train "\", \"val\": \"b\"}"
+
+static void placed(const char *name, const char *place, const char *seed, const char *data) {
+    char config[512], file[128], env[256];
+    snprintf(config, sizeof config,
+             "{\"task\": \"listops\", \"data\": {\"dir\": \"%s\"}, \"model\": {\"attention\": "
+             "{" FULL "}}, \"train\": {\"steps\": 10, \"seed\": %s}}",
+             place, seed);
+    make_run(name, config, DONE(0.5, 0.5, 0.5));
+    snprintf(file, sizeof file, "%s/env.json", name);
+    snprintf(env, sizeof env, "{\"data\": {%s}}", data);
+    scratch_write(file, env, strlen(env));
+}
+
+/* A job's copy of the data has a place of its own. */
+static void test_seeds_of_other_places(void **state) {
+    (void)state;
+    Groups g;
+    scratch_mkdir("moved");
+    placed("moved/a", "/tmp/7/listops", "1", HASHES("a"));
+    placed("moved/b", "/tmp/8/listops", "2", HASHES("a"));
+    RunSet set = read_all("moved");
+    groups_make(&g, &set, false);
+    assert_true(g.n == 1 && g.group[0].n == 2 && g.nkeys == 0);
+    groups_free(&g);
+    runs_free(&set);
+    placed("moved/c", "/tmp/9/listops", "3", HASHES("c"));
+    set = read_all("moved");
+    groups_make(&g, &set, false);
+    assert_int_equal(g.n, 2);
+    int two = 0;
+    while (g.group[two].n != 2) two++;
+    char *label = group_label(&g, &g.group[two], "data.source");
+    assert_string_equal(label, "dir /tmp/7/listops and others");
+    mem_free(label);
+    groups_free(&g);
+    runs_free(&set);
+}
+
+/* Where the examples are counted and no more, they may be others. */
+static void test_seeds_of_data_not_known(void **state) {
+    (void)state;
+    Groups g;
+    scratch_mkdir("counted");
+    placed("counted/a", "/tmp/7/listops", "1", "\"train\": 5");
+    placed("counted/b", "/tmp/8/listops", "2", "\"train\": 5");
+    placed("counted/c", "/tmp/8/listops", "3", "\"train\": 5, " HASHES("a"));
+    RunSet set = read_all("counted");
+    groups_make(&g, &set, false);
+    assert_int_equal(g.n, 2);
+    assert_int_equal(g.nkeys, 1);
+    assert_string_equal(g.key[0], "data.dir");
+    groups_free(&g);
+    runs_free(&set);
+}
+
 /* ---- what it is called ---- */
 
 /* Runs of a group that lie elsewhere than its first. */
@@ -164,6 +222,8 @@ int main(void) {
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_seeds_of_two_stages),
         cmocka_unit_test(test_seeds_of_first_weights),
+        cmocka_unit_test(test_seeds_of_other_places),
+        cmocka_unit_test(test_seeds_of_data_not_known),
         cmocka_unit_test(test_names_of_places),
         cmocka_unit_test(test_names_of_numbers),
     };
