@@ -24,22 +24,30 @@ ranks() { # ranks N THREADS OUT ARGUMENT...
     timeout 120 mpirun -n "$n" "$out/cast_train" "$@" --out "$dir" --threads "$threads" >"$tmp/log" 2>&1
 }
 
+# BITS=all: ranks and threads up to 64 of them together, and 20 updates.
+pairs=("2 1" "3 2")
+more=("1 2" "4 1" "7 2")
+many=("1 3" "1 5" "1 8" "1 64" "2 32" "3 1" "3 21" "4 16" "7 1" "7 9")
 same() { # same NAME CONFIG key=value...
     local name=$1 want run=$tmp/run pair
     shift
+    [ -z "${BITS-}" ] || set -- "$@" train.steps=20
     rm -rf "$run"*
     "$out/cast_train" "$@" --out "$run" --threads 1 >"$tmp/log" 2>&1 || { result 1 "$name: trains" "$tmp/log"; return; }
     want=$(hash_of "$run")
-    for pair in "2 1" "3 2" ${MOST:+"1 2" "4 1" "7 2"}; do
+    for pair in "${pairs[@]}" ${MOST:+"${more[@]}"} ${BITS:+"${many[@]}"}; do
         ranks "${pair% *}" "${pair#* }" "$run-$pair" "$@"
         [ "$(hash_of "$run-$pair")" = "$want" ] && diff <(metrics_of "$run") <(metrics_of "$run-$pair") >>"$tmp/log"
         result $? "$name: ${pair% *} ranks of ${pair#* } threads, metrics too" "$tmp/log"
     done
 }
 MOST=1 same "ragged lengths" "$tmp/single.json"
+MOST=${BITS-}
 same "batch norm and dropout" "$tmp/single.json" model.norm=batch model.dropout=0.2 train.nan=skip
 same "pairs, accumulation, averages" "$tmp/pairs.json" train.accumulate=2 train.ema=0.9 model.dropout=0.1
 same "a batch of one, masked" "$tmp/single.json" train.batch=1 train.objective=masked model.norm=batch
+[ -z "${BITS-}" ] || same "convolution and rotary positions" "$tmp/single.json" model.conv=3 model.positions=rope \
+    model.norm=batch train.accumulate=2
 
 want=$("$out/cast_train" "$tmp/single.json" --out "$tmp/whole" >"$tmp/log" 2>&1; hash_of "$tmp/whole")
 ranks 3 1 "$tmp/stop" "$tmp/single.json" --stop-at 5 && ranks 2 2 "$tmp/stop" "$tmp/single.json"
