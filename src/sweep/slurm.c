@@ -1,5 +1,5 @@
-/* Nothing of the user's is in the script but as quoted words of a command, or in characters that
- * mean nothing to a shell. */
+/* Nothing of the user's is in the script but as quoted words of a command, in characters that mean
+ * nothing to a shell, or in the lines that are the user's own. */
 #include "sweep/slurm.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "core/mem.h"
 #include "core/option.h"
 #include "core/version.h"
+#include "sweep/yours.h"
 
 enum { SLURM_ARRAY_MOST = 1000 /* MaxArraySize is 1001 unless a cluster sets it */ };
 
@@ -61,9 +62,7 @@ static void print_directives(FILE *f, const Plan *p, const SlurmJob *job, const 
                          : ", and so does one that has to make room;\n"
                            "# one whose run is done ends at once.\n",
           f);
-    fputs("# What your cluster asks for besides (--time, --mem, --partition) goes here, or to "
-          "sbatch.\n"
-          "#SBATCH --job-name=cast_sweep\n"
+    fputs("#SBATCH --job-name=cast_sweep\n"
           "#SBATCH --array=",
           f);
     print_array(f, p, job);
@@ -77,6 +76,19 @@ static void print_directives(FILE *f, const Plan *p, const SlurmJob *job, const 
           "#SBATCH --open-mode=append\n",
           f);
     print_output(f, here, p->dir);
+}
+
+/* Behind all other directives, of which the last counts, and before the first command, behind which
+ * sbatch reads none. */
+static void print_yours(FILE *f, const char *yours) {
+    fputs(
+        "# What your cluster asks for besides goes between the next two comments, or to sbatch: "
+        "#SBATCH\n"
+        "# lines (--time, --mem, --partition), then commands (module load). Other changes are lost "
+        "when\n"
+        "# this is written anew.\n",
+        f);
+    yours_print(f, yours);
 }
 
 /* A word of a command, quoted where it must be; nothing for NULL. */
@@ -180,23 +192,24 @@ static bool find_program(char path[FILE_PATH_MAX], bool trains) {
     return true;
 }
 
-bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const SlurmJob *job,
-                 Err *err) {
-    char here[FILE_PATH_MAX], program[FILE_PATH_MAX];
+/* The script that is there may not lack what was the user's in it. */
+static bool open_script(AtomicFile *a, char **yours, const char *path, Err *err) {
+    if (!atomic_open(a, path, KIND_SCRIPT, err)) return false;
+    const bool ok = yours_read(yours, a->path, err);
+    if (!ok) atomic_abandon(a);
+    return ok;
+}
+
+bool slurm_may_write(const char *path, Err *err) {
     AtomicFile a;
-    if (tasks_of(p, job) == 0) {
-        log_info("slurm    no script: %s", plan_count(p, PLAN_WRONG)
-                                               ? "the runs that are not done cannot be run"
-                                               : "all runs are done");
-        return true;
-    }
-    if (!find_program(program, job->nodes > 1) || !getcwd(here, sizeof here))
-        return err_set(err, EX_OSERR, "the program's own place is not known: %s", err_words(errno));
-    if (!atomic_open(&a, path, KIND_SCRIPT, err)) return false;
-    print_directives(a.f, p, job, here);
-    print_task(a.f, p, r, job, here, program);
-    fchmod(fileno(a.f), 0755);
-    if (!atomic_commit(&a, err)) return false;
+    char *yours;
+    if (!open_script(&a, &yours, path, err)) return false;
+    atomic_abandon(&a);
+    mem_free(yours);
+    return true;
+}
+
+static void tell(const char *path, const Plan *p, const SlurmJob *job, const char *yours) {
     if (p->grid.runs > SLURM_ARRAY_MOST)
         log_warn("%d runs: many clusters take arrays up to %d only", p->grid.runs,
                  SLURM_ARRAY_MOST);
@@ -204,8 +217,34 @@ bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const Sl
         log_info("slurm    %d CPUs a task, as %s: --threads N asks for others", lanes_open(0),
                  env_positive("OMP_NUM_THREADS") ? "OMP_NUM_THREADS says here"
                                                  : "many as there are cores here");
+    if (*yours) log_info("slurm    your own lines in %s were kept", path);
     char *submit = option_command(2, (char *[]){(char *)"sbatch", (char *)path});
     log_info("slurm    to submit it: %s", submit);
     mem_free(submit);
+}
+
+static bool write_script(const char *path, const Plan *p, const PlanRequest *r, const SlurmJob *job,
+                         Err *err) {
+    char here[FILE_PATH_MAX], program[FILE_PATH_MAX], *yours;
+    AtomicFile a;
+    if (!find_program(program, job->nodes > 1) || !getcwd(here, sizeof here))
+        return err_set(err, EX_OSERR, "the program's own place is not known: %s", err_words(errno));
+    if (!open_script(&a, &yours, path, err)) return false;
+    print_directives(a.f, p, job, here);
+    print_yours(a.f, yours);
+    print_task(a.f, p, r, job, here, program);
+    fchmod(fileno(a.f), 0755);
+    const bool ok = atomic_commit(&a, err);
+    if (ok) tell(path, p, job, yours);
+    mem_free(yours);
+    return ok;
+}
+
+bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const SlurmJob *job,
+                 Err *err) {
+    if (tasks_of(p, job) > 0) return write_script(path, p, r, job, err);
+    log_info("slurm    no script: %s", plan_count(p, PLAN_WRONG)
+                                           ? "the runs that are not done cannot be run"
+                                           : "all runs are done");
     return true;
 }

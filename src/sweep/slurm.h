@@ -11,9 +11,12 @@ typedef struct SlurmJob {
     int nodes;   /* of a run, with a rank each */
 } SlurmJob;
 
-/* Into `path`. r: what the plan was made of. EX_USAGE: "-"; EX_CANTCREAT, EX_IOERR,
- * EX_OSERR. */
+/* Into `path`, with the lines of the script there that are the user's own (sweep/yours.h). r: what
+ * the plan was made of. EX_USAGE: "-"; EX_CANTCREAT, EX_IOERR, EX_OSERR; errors of yours_read. */
 bool slurm_write(const char *path, const Plan *p, const PlanRequest *r, const SlurmJob *job,
                  Err *err);
+
+/* Whether it would, as far as that hangs on what is there. */
+bool slurm_may_write(const char *path, Err *err);
 
 #endif

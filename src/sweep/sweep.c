@@ -302,11 +302,7 @@ static bool script_goes_inside(const SweepRequest *r) {
 
 /* Before anything is made. */
 static bool try_script(const SweepRequest *r, Err *err) {
-    AtomicFile a;
-    if (!r->slurm || r->dry_run || script_goes_inside(r)) return true;
-    if (!atomic_open(&a, r->slurm, KIND_SCRIPT, err)) return false;
-    atomic_abandon(&a);
-    return true;
+    return !r->slurm || r->dry_run || script_goes_inside(r) || slurm_may_write(r->slurm, err);
 }
 
 bool sweep_run(const SweepRequest *r, int *failed, Err *err) {

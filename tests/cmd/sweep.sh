@@ -232,6 +232,32 @@ expect 0 'sbatch' "a job of so many threads" "${sweep[@]}" --threads 7 --out "$t
 check "asks for as many CPUs" grep -qx '#SBATCH --cpus-per-task=7' "$tmp/seven.sh"
 check "and runs as many" grep -q ' --threads 7 ' "$tmp/seven.sh"
 
+# What is the user's in a script is there when it is written anew.
+yours=("$bin/cast_sweep" "$tmp/tiny.json" "model.attention.clusters=2,3" --threads 1 --out "$tmp/yours" --slurm "$tmp/yours.sh")
+expect 0 'sbatch' "a script to be edited" "${yours[@]}" --seeds 1..2
+check "which has nothing of the user's" test "$(grep -c 'your own lines' "$tmp/out")" = 0
+sed -i 's/^# Yours, kept.*/&\n#SBATCH --time=3:00:00 --mem=4G\necho "loaded a  module"/' "$tmp/yours.sh"
+cp "$tmp/yours.sh" "$tmp/yours.old"
+expect 0 "your own lines in $tmp/yours.sh were kept" "the same with more seeds" "${yours[@]}" --seeds 1..3
+check "has more tasks" grep -qx '#SBATCH --array=1-6' "$tmp/yours.sh"
+check "and keeps the rest" diff <(sed 's/1-4$/1-6/; s/1\.\.2/1..3/' "$tmp/yours.old") "$tmp/yours.sh"
+check "lines of sbatch before the first command" awk '/^#SBATCH/ && command { exit 1 } !/^#/ { command = 1 }' "$tmp/yours.sh"
+SLURM_ARRAY_TASK_ID=6 expect 0 '^loaded a  module$' "a task has the user's commands" "$tmp/yours.sh"
+check "and makes its run" test -e "$tmp/yours/clusters=3,seed=3/best.safetensors"
+expect 0 'sbatch' "several nodes" "${yours[@]}" --seeds 1..4 --nodes 2
+check "keep them too" grep -qx 'echo "loaded a  module"' "$tmp/yours.sh"
+refuses_script() { # refuses_script STATUS PATTERN NAME SED: of $tmp/yours.sh, changed so
+    sed "$4" "$tmp/yours.old" >"$tmp/yours.sh"
+    cp "$tmp/yours.sh" "$tmp/changed.sh"
+    expect "$1" "yours.sh: $2" "$3" "${yours[@]}" --seeds 1..9
+    check "leaves it" cmp "$tmp/changed.sh" "$tmp/yours.sh"
+    check "and sweeps nothing" test "$(grep -c '"seeds": \[1, 2, 3, 4\]' "$tmp/yours/sweep.json")" = 1
+}
+refuses_script 73 'is there without .*0.1.0.*move it away' "a script of a version without such lines" '/^# Yours,/d; /^# End of/d'
+refuses_script 65 "line [0-9]*: .*without '# End of yours.' behind it" "one whose end is gone" '/^# End of/d'
+refuses_script 65 'line [0-9]*: .*without .* before it' "one whose beginning is gone" '/^# Yours,/d'
+refuses_script 65 'line [0-9]*: .*is there again' "one with two" 's/^# Yours,.*/&\n&/'
+
 # srun that stops its step as Slurm does before the time is up, and scontrol that tells what it is asked.
 mkdir "$tmp/slurm"
 cat >"$tmp/slurm/srun" <<'END'
