@@ -6,6 +6,7 @@
 #include "core/mem.h"
 #include "io/text.h"
 #include "report/figures.h"
+#include "report/hardware.h"
 #include "report/marks.h"
 #include "report/rundata.h"
 
@@ -174,7 +175,7 @@ static void add_columns(Table *t) {
 }
 
 typedef struct Notes {
-    bool alone, apart, paired, unpaired, chosen;
+    bool alone, apart, paired, unpaired, chosen, machines;
 } Notes;
 
 static void add_notes(Table *t, char *const names[2], const Notes *of) {
@@ -186,6 +187,7 @@ static void add_notes(Table *t, char *const names[2], const Notes *of) {
                           "of their number, as squares. 95 %: by Student's t, since few seeds "
                           "tell their deviation badly; 1.96 standard errors each way without."));
     if (of->chosen) table_note(t, mem_strdup(marks_chosen_note));
+    if (of->machines) table_note(t, mem_strdup(hardware_timed_note));
     if (of->paired)
         table_note(t, mem_strdup("B - A is taken example by example: what both have right, or "
                                  "both wrong, says nothing of it."));
@@ -236,6 +238,13 @@ static void note(Notes *n, const Difference *d, bool masked) {
     n->unpaired |= !d->paired && !d->apart && !masked;
 }
 
+static bool machines_decide(const Group *a, const Group *b) {
+    Hardware h = {0};
+    hardware_add(&h, a);
+    hardware_add(&h, b);
+    return h.differs && h.timed;
+}
+
 bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names[2], Err *err) {
     Notes notes = {0};
     *t = (Table){0};
@@ -250,6 +259,7 @@ bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names
         if (d.side[0].seeds == 0 || d.side[1].seeds == 0) continue;
         note(&notes, &d, first->masked);
         notes.chosen |= marks_chosen_by_test(first->run[0]) || marks_chosen_by_test(second->run[0]);
+        notes.machines |= machines_decide(first, second);
         add_row(t, task, &d);
     }
     if (!err->code && t->rows == 0)

@@ -7,6 +7,7 @@
 #include "core/mem.h"
 #include "io/text.h"
 #include "report/chance.h"
+#include "report/hardware.h"
 #include "report/marks.h"
 
 static bool is_number(const char *s) {
@@ -56,9 +57,10 @@ static void add_key_column(Table *t, const Groups *g, const char *key) {
         SPARE_MOST;
 }
 
-/* What only some tables have: columns, and the note of weights that the test set chose. */
+/* What only some tables have: columns, and notes of weights that the test set chose and of machines
+ * that differ, timed where that decides what comes of a run. */
 typedef struct Extra {
-    bool named, at_chance, unfinished, bits, chosen;
+    bool named, at_chance, unfinished, bits, chosen, machines, timed;
 } Extra;
 
 static bool has_column(Extra extra, int i) {
@@ -122,6 +124,8 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
 
 static void add_notes(Table *t, bool spread, Extra extra) {
     if (extra.chosen) table_note(t, mem_strdup(marks_chosen_note));
+    if (extra.machines)
+        table_note(t, mem_strdup(extra.timed ? hardware_timed_note : hardware_note));
     if (extra.at_chance)
         table_note(
             t, mem_strdup("at chance: runs whose test, or last validation where they have none, is "
@@ -141,11 +145,23 @@ static void add_notes(Table *t, bool spread, Extra extra) {
                       "memory, epochs and hours: means over all runs."));
 }
 
+/* Runs of other tasks are not held against each other. */
+static void find_machines(Extra *extra, const Groups *g) {
+    Hardware h = {0};
+    for (int i = 0; i < g->n; i++) {
+        if (i > 0 && strcmp(g->group[i].task, g->group[i - 1].task) != 0) h = (Hardware){0};
+        hardware_add(&h, &g->group[i]);
+        extra->machines |= h.differs;
+        extra->timed |= h.differs && h.timed;
+    }
+}
+
 void results_table(Table *t, const Groups *g) {
     Result *r = mem_alloc((size_t)g->n + 1, sizeof *r);
     bool spread = false;
     Extra extra = {.named = groups_need_names(g)};
     *t = (Table){0};
+    find_machines(&extra, g);
     for (int i = 0; i < g->n; i++) {
         group_result(&r[i], &g->group[i], true);
         spread |= !isnan(r[i].best.sd) || !isnan(r[i].last.sd) || !isnan(r[i].so_far.sd) ||

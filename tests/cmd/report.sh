@@ -90,6 +90,33 @@ expect 0 '^data.holdout=0: the test set validated' "beside others too" "$report"
 "$report" "$tmp/chosen-0.1" >"$tmp/out"
 check "and no others" bash -c "! grep -q '^data.holdout=0' '$tmp/out' && grep -q ' text ' '$tmp/out'"
 
+# Runs of one task on other machines: env.json of the second, and whether that is told.
+machines() { # machines NAME ENV PATTERN [TASK]
+    cp -r "$tmp/chosen-0.1" "$tmp/machine"
+    sed -i "s/\"seed\": 1/\"seed\": 2/; s/\"text\"/\"${4-text}\"/" "$tmp/machine/config.json"
+    echo "$2" >"$tmp/machine/env.json"
+    echo '{ "cpu": "A", "threads": 2 }' >"$tmp/chosen-0.1/env.json"
+    expect 0 "$3" "$1" "$report" "$tmp/chosen-0.1" "$tmp/machine"
+    check "once, if at all" test "$(grep -c '^machines:' "$tmp/out")" = "$(grep -c '^.machines' <<<"$3")"
+    rm -r "$tmp/machine"
+}
+table='^[|] .* text '
+machines "the same machine" '{ "cpu": "A", "threads": 2, "ranks": 1 }' "$table"
+machines "one that is not told" '{ }' "$table"
+machines "another of another task" '{ "cpu": "B", "threads": 2 }' "$table" listops
+other='^machines: runs of one task have other processors, threads or ranks'
+machines "other processors are told" '{ "cpu": "B", "threads": 2 }' "$other"
+machines "other threads" '{ "cpu": "A", "threads": 4 }' "$other"
+machines "more ranks" '{ "cpu": "A", "threads": 2, "ranks": 2 }' "$other"
+machines "a run that went on elsewhere" '{ "cpu": "A", "threads": 2, "earlier": [{ "cpu": "B" }] }' "$other"
+sed -i 's/"train": {/&"minutes": 1, "schedule": "constant", /' "$tmp/chosen-0.1/config.json"
+machines "more so where minutes are the budget" '{ "cpu": "B" }' '^machines: of equal minutes, but not of equal machines: '
+machines "equal minutes of equal machines" '{ "cpu": "A" }' "$table"
+cp -r "$tmp/chosen-0.1" "$tmp/timed"
+sed -i 's/"clusters": 8/"clusters": 4/' "$tmp/timed/config.json"
+echo '{ "cpu": "A", "threads": 1 }' >"$tmp/timed/env.json"
+expect 0 '^machines: of equal minutes, but not of' "beside others too" "$report" "$tmp/chosen-0.1" "$tmp/timed" --compare
+
 # ---- some columns, and lines of a terminal ----
 
 expect 0 '^\| clusters \| test of best, % \|' "columns by name" "$report" "$tmp/sweep" --columns clusters,test_best_percent
