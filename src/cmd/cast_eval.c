@@ -40,7 +40,9 @@ static const Option options[] = {
      "instead, how near the attention that key=value names comes to exact attention, head by head, "
      "on what the trained attention reads"},
     {"limit", OPTION_INT, AT(limit), "N", "of the split's first N examples [all]", 1, INT_MAX},
-    {"json", OPTION_FLAG, AT(json), NULL, "prints one JSON object"},
+    {"json", OPTION_FLAG, AT(json), NULL,
+     "prints one JSON object, with checksums of the weights and the split, which tell those of "
+     "--predict too"},
     {"threads", OPTION_INT, AT(threads), "N",
      "changes the speed, not a bit [OMP_NUM_THREADS, else the physical cores]", 1,
      OPTION_MOST_THREADS},

@@ -167,6 +167,7 @@ bool trained_open(Trained *t, const TrainedRequest *r, Err *err) {
     *t = (Trained){.split = r->split};
     if (!source_open(&t->from, &f, r->line.words[0], source_of(r), err)) return false;
     const bool ok = open_file(t, &f, r, err) && (!r->average || take_mean(t, err));
+    if (ok && !t->kept) st_crc(&f, t->crc32);
     st_close(&f);
     if (!ok) trained_close(t);
     return ok;
@@ -275,8 +276,12 @@ cJSON *trained_json(const Trained *t) {
     cJSON_AddStringToObject(o, "checkpoint", t->from.path);
     cJSON_AddStringToObject(o, "which", t->from.which);
     cJSON_AddNumberToObject(o, "step", (double)t->from.update);
+    if (t->crc32[0]) cJSON_AddStringToObject(o, "crc32", t->crc32);
     if (t->kept) cJSON_AddNumberToObject(o, "average_of", t->kept);
-    if (!t->input.n) cJSON_AddStringToObject(o, "split", split_names[t->split]);
+    if (!t->input.n) {
+        cJSON_AddStringToObject(o, "split", split_names[t->split]);
+        cJSON_AddStringToObject(o, "data_hash", t->loader.split[t->split].hash);
+    }
     if (t->swap.left[0]) cJSON_AddStringToObject(o, "left_behind", t->swap.left);
     if (t->swap.drawn[0]) cJSON_AddStringToObject(o, "drawn", t->swap.drawn);
     return o;

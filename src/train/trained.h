@@ -24,11 +24,12 @@ typedef struct TrainedRequest {
 } TrainedRequest;
 
 typedef struct Trained {
-    Config config; /* overrides applied */
-    Source from;   /* its run's config is what was trained */
-    int kept;      /* checkpoints that w is the mean of, the last being `from`; 0: of none */
-    bool averaged; /* w is the checkpoint's averages: train.ema */
-    FitSwap swap;  /* what was drawn, and what left behind */
+    Config config;      /* overrides applied */
+    Source from;        /* its run's config is what was trained */
+    int kept;           /* checkpoints that w is the mean of, the last being `from`; 0: of none */
+    bool averaged;      /* w is the checkpoint's averages: train.ema */
+    char crc32[ST_CRC]; /* of the data of `from`, where w is of that one alone; else "" */
+    FitSwap swap;       /* what was drawn, and what left behind */
     int split;
     Input input;   /* of a request with one: where its examples are from */
     Loader loader; /* of that split alone; its batch.out has classes' logits too */
@@ -65,8 +66,8 @@ void trained_warn(const Trained *t);
 /* Of what was drawn, into buf: "not trained with these weights: surrogate; by train.seed 1"; "":
  * nothing was. Returns buf. */
 char *trained_drawn(const Trained *t, char *buf, size_t size);
-/* For programs: checkpoint, which, step, average_of, split, left_behind, drawn, as far as they are.
- * To be deleted. */
+/* For programs: checkpoint, which, step, crc32, average_of, split, data_hash (of the file that the
+ * split is read from), left_behind, drawn, as far as they are. To be deleted. */
 cJSON *trained_json(const Trained *t);
 
 #endif

@@ -97,6 +97,11 @@ rows=$(sed -n '/^by length/,/^$/s/^ .* to [0-9]* *\([0-9]*\) .*/\1/p' "$tmp/out"
 check "of all examples" test $((rows)) = 23
 cells=$(sed -n '/^confusion/,$s/^  [0-9] *\(.*\)  .*/\1/p' "$tmp/out" | sed 's/[0-9.]* %//' | tr ' ' '\n' | grep -xE '[0-9]+' | paste -sd+)
 check "the table of confusions has each once" test $((cells)) = 23
+said_in() { grep -aoE "\"$2\": ?\"[0-9a-f]{8}\"" "$1" | head -n 1 | tail -c 10 | head -c 8; } # said_in FILE KEY
+expect 0 '"split":"val"' "JSON beside predictions" "${eval[@]}" "$tmp/run" --last --split val --predict "$tmp/p2.csv" --json
+check "says which weights they are of" test "$(said_in "$tmp/out" crc32)" = "$(said_in "$tmp/run/last.safetensors" crc32)"
+check "and which data" test "$(said_in "$tmp/out" data_hash)" = "$(said_in "$tmp/run/env.json" val)"
+check "both of which are known" test "$(said_in "$tmp/out" data_hash | wc -c)$(said_in "$tmp/out" crc32 | wc -c)" = 88
 expect 0 '' "predictions" "${eval[@]}" "$tmp/run" --predict "$tmp/p.csv"
 check "with a header" test "$(head -n 1 "$tmp/p.csv")" = index,label,predicted,p0,p1,p2,p3,p4,p5,p6,p7,p8,p9
 check "a line an example" test "$(wc -l <"$tmp/p.csv")" = 24
