@@ -127,7 +127,7 @@ static void print_line(const cJSON *o) { json_print_line(stdout, o); }
 static bool bench_step(const Options *o, const Config *c, Err *err) {
     BenchResult r;
     if (!bench_run(&r, c, o->seconds, o->data, err)) return false;
-    cJSON *row = o->json ? bench_json(&r) : NULL;
+    cJSON *row = o->json ? bench_json(&r, c) : NULL;
     if (row)
         print_line(row);
     else
@@ -391,7 +391,7 @@ static bool bench_threads(const Options *o, Err *err) {
 
 static cJSON *bench_here(const Options *o, const Config *c, Err *err) {
     BenchResult r;
-    return bench_run(&r, c, o->seconds, o->data, err) ? bench_json(&r) : NULL;
+    return bench_run(&r, c, o->seconds, o->data, err) ? bench_json(&r, c) : NULL;
 }
 
 static void print_exchange(const cJSON *all) {

@@ -8,8 +8,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "io/json.h"
-#include "io/json_print.h"
-#include "io/text.h"
+#include "report/settings.h"
 
 static const struct {
     const char *key, *title, *column; /* in a row; for people; in CSV */
@@ -49,9 +48,9 @@ static void add_standard_error(Point *p, const cJSON *o) {
 }
 
 /* What it comes to; false: nothing. */
-static bool read_point(Point *p, const cJSON *o) {
+static bool read_point(Point *p, cJSON *o) {
     const char *mechanism = json_string(o, "mechanism");
-    *p = (Point){.attention = json_at(o, "config.model.attention")};
+    *p = (Point){.attention = settings_of(o)};
     p->mechanism = mechanism ? mechanism : json_string(p->attention, "type");
     for (int i = 0; i < POINT_VALUES; i++) p->value[i] = json_number(o, values[i].key);
     add_standard_error(p, o);
@@ -86,26 +85,12 @@ static bool take_row(void *to, cJSON *o, const char **why) {
 
 /* ---- settings ---- */
 
-static bool same(const cJSON *a, const cJSON *b) { return a && b && cJSON_Compare(a, b, true); }
-
-/* Whether another row of the mechanism has another value of the key. */
-static bool differs(const Points *s, const Point *p, const cJSON *key) {
+/* `all` is scratch for as many as there are. */
+static char *setting_of(const Points *s, const Point *p, const cJSON **all) {
+    int n = 0;
     for (int i = 0; i < s->n; i++)
-        if (s->point[i].line == p->line && s->point[i].attention &&
-            !same(key, cJSON_GetObjectItemCaseSensitive(s->point[i].attention, key->string)))
-            return true;
-    return false;
-}
-
-static char *setting_of(const Points *s, const Point *p) {
-    char list[256] = "";
-    for (const cJSON *k = p->attention ? p->attention->child : NULL; k; k = k->next) {
-        if (!differs(s, p, k)) continue;
-        char *text = json_text(k);
-        format_add(list, sizeof list, "%s%s %s", list[0] ? ", " : "", k->string, text);
-        mem_free(text);
-    }
-    return mem_strdup(list);
+        if (s->point[i].line == p->line) all[n++] = s->point[i].attention;
+    return settings_text(p->attention, all, n);
 }
 
 /* ---- the whole ---- */
@@ -132,10 +117,12 @@ bool points_read(Points *s, char *const *paths, int n, Err *err) {
         points_free(s);
         return false;
     }
+    const cJSON **all = mem_alloc((size_t)s->n, sizeof *all);
     for (int i = 0; i < s->n; i++) {
-        s->point[i].setting = setting_of(s, &s->point[i]);
+        s->point[i].setting = setting_of(s, &s->point[i], all);
         for (int k = 0; k < POINT_VALUES; k++) s->has[k] |= !isnan(s->point[i].value[k]);
     }
+    mem_free(all);
     qsort(s->point, (size_t)s->n, sizeof *s->point, by_cost);
     return true;
 }

@@ -8,6 +8,7 @@
 #include "io/json.h"
 #include "io/lines.h"
 #include "io/text.h"
+#include "report/settings.h"
 
 /* Of a row in JSON; a table of ours, as CSV, has PEAK_PERCENT in place of peak_share. */
 #define MECHANISM_NAME "mechanism"
@@ -17,10 +18,14 @@ static const char *const names[SCALING_VALUES] = {"tokens", "samples_per_s", "to
 
 /* ---- reading ---- */
 
-/* The line that is the mechanism's, or will be. */
-static int line_of(const Scaling *s, const char *mechanism) {
+static bool same_line(const ScalingRow *a, const ScalingRow *b) {
+    return !strcmp(a->mechanism, b->mechanism) && settings_same(a->attention, b->attention);
+}
+
+/* The line that the row is of, or will be. */
+static int line_of(const Scaling *s, const ScalingRow *row) {
     int i = 0;
-    while (i < s->n && strcmp(s->row[i].mechanism, mechanism) != 0) i++;
+    while (i < s->n && !same_line(&s->row[i], row)) i++;
     return i < s->n ? s->row[i].line : s->n ? s->row[s->n - 1].line + 1 : 0;
 }
 
@@ -29,9 +34,15 @@ static bool comes_before(const ScalingRow *a, const ScalingRow *b) {
            (a->line == b->line && a->value[SCALING_TOKENS] < b->value[SCALING_TOKENS]);
 }
 
-/* In its place, behind its equals. Tables are short. */
-static void add_row(Scaling *s, const char *mechanism, const double *value) {
-    ScalingRow row = {.mechanism = mem_strdup(mechanism), .line = line_of(s, mechanism)};
+/* In its place, behind its equals. Tables are short. Whoever gave a row another name than its
+ * config has says what its line is: clusters of one size, say, whose number follows the length. */
+static void add_row(Scaling *s, const char *mechanism, const cJSON *attention,
+                    const double *value) {
+    const char *type = json_string(attention, "type");
+    const bool named = !type || strcmp(type, mechanism) != 0;
+    ScalingRow row = {.mechanism = mem_strdup(mechanism),
+                      .attention = named ? NULL : cJSON_Duplicate(attention, true)};
+    row.line = line_of(s, &row);
     int at = s->n++;
     memcpy(row.value, value, sizeof row.value);
     s->row = mem_grow(s->row, (size_t)s->n, sizeof *s->row);
@@ -52,24 +63,57 @@ static bool wrong(const Lines *l, const char *what, Err *err) {
                    names[SCALING_SAMPLES], names[SCALING_MEMORY]);
 }
 
-static bool is_alike(Scaling *s, const cJSON *row, const char **why) {
+/* A key of the model that is another than in rows before it, as far as both say it: not those that
+ * rows of a table are there to differ in. NULL: none. */
+static const char *other_key(Scaling *s, const cJSON *row) {
+    const cJSON *model = json_at(row, "config.model"), *k;
+    if (model && !s->model) s->model = cJSON_Duplicate(model, true);
+    cJSON_ArrayForEach(k, model) {
+        const cJSON *was = cJSON_GetObjectItemCaseSensitive(s->model, k->string);
+        if (strcmp(k->string, "attention") != 0 && strcmp(k->string, "max_length") != 0 && was &&
+            !cJSON_Compare(k, was, true))
+            return k->string;
+    }
+    return NULL;
+}
+
+static bool of_one_cpu(Scaling *s, const cJSON *row) {
+    const char *cpu = json_string(row, "cpu");
+    if (cpu && !s->cpu) s->cpu = mem_strdup(cpu);
+    return !cpu || !strcmp(cpu, s->cpu);
+}
+
+/* Whether the row was measured as those before it; else `why` says what it has. */
+static bool is_alike(Scaling *s, const cJSON *row, char *why, size_t size) {
     static const char *const keys[SCALING_SETTINGS] = {"threads", "batch"};
-    *why = "has another batch, or other threads, than those before it: a table is of one setting";
-    return rows_alike(s->setting, keys, SCALING_SETTINGS, row);
+    const char *task, *key;
+    if (!rows_of_one_task(s->task, row, &task))
+        snprintf(why, size, "%s", task);
+    else if (!rows_alike(s->setting, keys, SCALING_SETTINGS, row))
+        snprintf(why, size,
+                 "has another batch, or other threads, than those before it: a table is of one "
+                 "setting");
+    else if (!of_one_cpu(s, row))
+        snprintf(why, size, "is of another processor than those before it: a table is of one");
+    else if ((key = other_key(s, row)))
+        snprintf(why, size, "has another model.%s than those before it: a table is of one model",
+                 key);
+    else
+        return true;
+    return false;
 }
 
 static bool read_object(Scaling *s, const Lines *l, Err *err) {
     Err inner;
     double v[SCALING_VALUES];
-    cJSON *o = json_parse(l->text.at, l->text.size, LINE_MOST, 4, l->path, &inner);
+    char why[160] = "is not a row of cast_bench";
+    cJSON *o = json_parse(l->text.at, l->text.size, LINE_MOST, JSON_MAX_DEPTH, l->path, &inner);
     if (!o) return wrong(l, inner.text, err);
     for (int i = 0; i < SCALING_VALUES; i++) v[i] = json_number(o, names[i]);
     const char *mechanism = json_string(o, MECHANISM_NAME);
-    const char *why = "is not a row of cast_bench";
-    const bool ok =
-        (is_row(mechanism, v) && rows_of_one_task(s->task, o, &why) && is_alike(s, o, &why)) ||
-        wrong(l, why, err);
-    if (ok) add_row(s, mechanism, v);
+    const cJSON *attention = settings_of(o);
+    const bool ok = (is_row(mechanism, v) && is_alike(s, o, why, sizeof why)) || wrong(l, why, err);
+    if (ok) add_row(s, mechanism, attention, v);
     cJSON_Delete(o);
     return ok;
 }
@@ -128,7 +172,7 @@ static bool read_csv_row(Scaling *s, const Lines *l, const int *holds, Err *err)
     if (isnan(v[SCALING_PEAK_SHARE])) v[SCALING_PEAK_SHARE] = v[PERCENT] / 100;
     if (!is_row(*mechanism ? mechanism : NULL, v))
         return wrong(l, "lacks a mechanism, or finite positive tokens and samples_per_s", err);
-    add_row(s, mechanism, v);
+    add_row(s, mechanism, NULL, v);
     return true;
 }
 
@@ -162,24 +206,49 @@ static bool read_file(Scaling *s, const char *path, Err *err) {
     return ok;
 }
 
+/* "cast", or "cast, clusters 20" beside others of it. `all` is scratch for as many as there are. */
+static char *name_of(const Scaling *s, const ScalingRow *row, const cJSON **all) {
+    int n = 0;
+    bool told = false;
+    for (int i = 0; i < s->n; i++) {
+        if (strcmp(s->row[i].mechanism, row->mechanism) != 0) continue;
+        told |= s->row[i].attention != NULL;
+        all[n++] = s->row[i].attention;
+    }
+    char *setting = told && !row->attention ? mem_strdup("settings not said")
+                                            : settings_text(row->attention, all, n);
+    char *name = text_format("%s%s%s", row->mechanism, *setting ? ", " : "", setting);
+    mem_free(setting);
+    return name;
+}
+
 bool scaling_read(Scaling *s, char *const *paths, int n, Err *err) {
     bool ok = true;
     *s = (Scaling){0};
     for (int i = 0; ok && i < n; i++) ok = read_file(s, paths[i], err);
     if (ok && s->n == 0) ok = err_set(err, EX_NOINPUT, "%s: has no row of cast_bench", paths[0]);
+    const cJSON **all = mem_alloc((size_t)s->n + 1, sizeof *all);
+    for (int i = 0; i < s->n; i++) s->row[i].name = name_of(s, &s->row[i], all);
+    mem_free(all);
     if (!ok) scaling_free(s);
     return ok;
 }
 
 void scaling_free(Scaling *s) {
-    for (int i = 0; i < s->n; i++) mem_free(s->row[i].mechanism);
+    for (int i = 0; i < s->n; i++) {
+        mem_free(s->row[i].mechanism);
+        mem_free(s->row[i].name);
+        cJSON_Delete(s->row[i].attention);
+    }
     mem_free(s->row);
+    mem_free(s->cpu);
+    cJSON_Delete(s->model);
     *s = (Scaling){0};
 }
 
 /* ---- writing ---- */
 
-/* How many times as fast the first mechanism is at the same length; NaN: that is not known. */
+/* How many times as fast the first line is at the same length; NaN: that is not known. */
 static double first_over(const Scaling *s, const ScalingRow *r) {
     for (const ScalingRow *first = s->row; r->line > 0 && first->line == 0; first++)
         if (first->value[SCALING_TOKENS] == r->value[SCALING_TOKENS])
@@ -188,7 +257,7 @@ static double first_over(const Scaling *s, const ScalingRow *r) {
 }
 
 void scaling_table(Table *t, const Scaling *s) {
-    char *faster = text_format("%s is faster by", s->n ? s->row[0].mechanism : "it");
+    char *faster = text_format("%s is faster by", s->n ? s->row[0].name : "it");
     *t = (Table){0};
     table_column(t, "attention", MECHANISM_NAME, COLUMN_TEXT, 0);
     table_column(t, "tokens", names[SCALING_TOKENS], COLUMN_NUMBER, 0);
@@ -202,7 +271,7 @@ void scaling_table(Table *t, const Scaling *s) {
     mem_free(faster);
     for (int i = 0; i < s->n; i++) {
         Cell *c = table_row(t);
-        cell_text(c++, s->row[i].mechanism);
+        cell_text(c++, s->row[i].name);
         for (int k = 0; k < SCALING_VALUES; k++)
             (c++)->mean = (k == SCALING_PEAK_SHARE ? 100 : 1) * s->row[i].value[k];
         c->mean = first_over(s, &s->row[i]);
@@ -264,7 +333,7 @@ void scaling_growth(Table *t, const Scaling *s) {
         const int half = longer_half(s->row + i, n), used = n - half;
         const ScalingRow *row = s->row + i + half;
         Cell *c = table_row(t);
-        cell_text(c++, row->mechanism);
+        cell_text(c++, row->name);
         (c++)->mean = row->value[SCALING_TOKENS];
         (c++)->mean = row[used - 1].value[SCALING_TOKENS];
         put_slope(c++, growth(row, used, SCALING_SAMPLES, true));
@@ -294,7 +363,7 @@ static void print_panel(FILE *f, const Scaling *s, int column, const char *title
         if (!starts_line(s, i)) continue;
         fprintf(f, "%s$line%d using 1:%d with linespoints ps 0.7", line ? ", \\\n     " : "", line,
                 column);
-        plot_line_end(f, line, s->row[i].mechanism);
+        plot_line_end(f, line, s->row[i].name);
     }
     fputc('\n', f);
 }
@@ -318,7 +387,7 @@ void scaling_plot(Plot *p, PlotSize size, const Scaling *s) {
         memory |= v[SCALING_MEMORY] > 0;
         least = fmin(least, v[SCALING_TOKENS]);
         most = fmax(most, v[SCALING_TOKENS]);
-        if (starts_line(s, i)) legend_add(&legend, s->row[i].mechanism);
+        if (starts_line(s, i)) legend_add(&legend, s->row[i].name);
     }
     plot_panels(p, size, 1 + memory, &legend);
     print_data(p->f, s);

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cpu.h"
 #include "core/gemm.h"
 #include "core/log.h"
 #include "core/peak.h"
 #include "core/ranks.h"
+#include "core/version.h"
 #include "io/json.h"
 #include "model/engine.h"
 #include "train/loader.h"
@@ -344,7 +346,7 @@ cJSON *bench_machine(int threads) {
     return o;
 }
 
-cJSON *bench_json(const BenchResult *r) {
+cJSON *bench_json(const BenchResult *r, const Config *c) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "task", r->task);
     cJSON_AddStringToObject(o, "mechanism", r->mechanism);
@@ -375,6 +377,9 @@ cJSON *bench_json(const BenchResult *r) {
     cJSON *parts = cJSON_AddObjectToObject(o, "parts_seconds");
     for (int i = 0; i < r->nparts; i++)
         cJSON_AddNumberToObject(parts, r->parts[i].name, r->parts[i].seconds);
+    cJSON_AddStringToObject(o, "version", CAST_VERSION);
+    cJSON_AddStringToObject(o, "cpu", cpu_describe());
+    cJSON_AddItemToObject(o, "config", cJSON_Duplicate(c->resolved, true));
     return o;
 }
 

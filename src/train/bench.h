@@ -39,8 +39,8 @@ bool bench_run(BenchResult *r, const Config *c, double seconds, bool data, Err *
  * small products of matrices) and memory_gb_per_s, with threads, kernels and numbers. */
 cJSON *bench_machine(int threads);
 
-/* All of it as an object, to be deleted. */
-cJSON *bench_json(const BenchResult *r);
+/* All of it as an object, to be deleted, with `c`, what it is of, and what measured it. */
+cJSON *bench_json(const BenchResult *r, const Config *c);
 
 /* Adds to such an object how many times as fast it is as that of the first row, `alone` (itself,
  * for that one), its efficiency, and what the rest of all threads' time is lost to. */

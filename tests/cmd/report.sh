@@ -381,6 +381,11 @@ expect 65 'line 2: lacks' "infinitely many tokens" "$report" "$tmp/inf.csv" --wh
 "$bin/cast_bench" "$tmp/sweep/b/config.json" --lengths 32,64 --mechanisms cast,full --seconds 0.01 --threads 1 --json \
     >"$tmp/real.jsonl" 2>"$tmp/log"
 expect 0 '^\| full +\| +64 \|' "of cast_bench itself" "$report" "$tmp/real.jsonl" --what length
+check "a line a mechanism" test "$("$report" "$tmp/real.jsonl" --what growth --format csv | cut -d, -f1-3 | tr -d '\r' | paste -sd' ')" \
+    = "mechanism,from_tokens,to_tokens cast,32,64 full,32,64"
+"$bin/cast_bench" "$tmp/sweep/b/config.json" --lengths 32 --mechanisms cast --seconds 0.01 --threads 1 --json \
+    model.attention.clusters=2 >"$tmp/fewer.jsonl" 2>"$tmp/log"
+expect 0 '^"cast, clusters 2",32,32,' "or one of its settings" "$report" "$tmp/real.jsonl" "$tmp/fewer.jsonl" --what growth --format csv
 other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 if [ "$(id -u)" = 0 ] && "${other[@]}" test -x "$report" 2>/dev/null; then
     cp -r "$tmp/sweep" "$tmp/closed"

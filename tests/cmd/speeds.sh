@@ -31,6 +31,7 @@ python "its shares are those of all threads' time" "$tmp/threads" <<'END'
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
 assert [r["threads"] for r in rows] == [1, 2, 3], rows
+assert all(r["version"] and r["cpu"] and r["config"]["model"]["attention"]["clusters"] == 4 for r in rows), rows
 near = lambda a, b: abs(a - b) < 1e-9 * max(1, abs(b))
 for r in rows:
     step, n = r["batch"] / r["samples_per_s"], r["threads"]

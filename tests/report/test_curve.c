@@ -223,6 +223,69 @@ static void test_scaling_refused(void **state) {
     }
 }
 
+#define MEASURED(mechanism, tokens, more)                                                          \
+    "{\"mechanism\": \"" mechanism "\", \"tokens\": " #tokens                                      \
+    ", \"samples_per_s\": 1, \"cpu\": \"AMD\"" more "}\n"
+#define OF(length, more, attention)                                                                \
+    ", \"config\": {\"task\": \"text\", \"model\": {\"max_length\": " #length ", \"d\": 64" more   \
+    ", \"attention\": {" attention "}}}"
+#define CLUSTERS(n) "\"type\": \"cast\", \"clusters\": " #n
+
+/* Settings of a mechanism are lines of their own. What only the length decides, what a version did
+ * not know and what a row is called by its user splits none. */
+static void test_scaling_settings(void **state) {
+    static const struct {
+        const char *text, *names[3]; /* of lines */
+    } tries[] = {
+        {MEASURED("cast", 64, OF(64, "", CLUSTERS(20)))
+             MEASURED("full", 64, OF(64, "", "\"type\": \"full\""))
+                 MEASURED("cast", 128, OF(128, "", CLUSTERS(20)))
+                     MEASURED("cast", 128, OF(128, "", CLUSTERS(100))),
+         {"cast, clusters 20", "full", "cast, clusters 100"}},
+        {MEASURED("cast", 64, OF(64, "", CLUSTERS(20)))
+             MEASURED("cast", 128, OF(128, "", CLUSTERS(20) ", \"cluster_size\": \"fixed\"")),
+         {"cast"}},
+        {MEASURED("cast, 64 a cluster", 64, OF(64, "", CLUSTERS(1)))
+             MEASURED("cast, 64 a cluster", 128, OF(128, "", CLUSTERS(2))),
+         {"cast, 64 a cluster"}},
+        {MEASURED("cast", 64, "") MEASURED("cast", 64, OF(64, "", CLUSTERS(20))),
+         {"cast, settings not said", "cast"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        Scaling s;
+        Err err;
+        int lines = 0;
+        if (!read_scaling(&s, tries[i].text, &err)) fail_msg("%s", err.text);
+        for (int j = 0; j < s.n; j++) {
+            assert_string_equal(s.row[j].name, tries[i].names[s.row[j].line]);
+            lines = s.row[j].line + 1;
+        }
+        assert_true(lines == 3 || !tries[i].names[lines]);
+        scaling_free(&s);
+    }
+}
+
+/* A table is of one model and one processor. */
+static void test_scaling_unlike(void **state) {
+    static const char *const texts[][2] = {
+        {MEASURED("cast", 64, OF(64, "", CLUSTERS(20)))
+             MEASURED("full", 64, OF(64, ", \"depth\": 3", "\"type\": \"full\"")),
+         "another model.depth"},
+        {MEASURED("cast", 64, "") "{\"mechanism\": \"cast\", \"tokens\": 128, \"samples_per_s\": "
+                                  "1, \"cpu\": \"Intel\"}\n",
+         "another processor"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        Scaling s;
+        Err err;
+        assert_false(read_scaling(&s, texts[i][0], &err));
+        assert_int_equal(err.code, EX_DATAERR);
+        assert_non_null(strstr(err.text, "line 2"));
+        assert_non_null(strstr(err.text, texts[i][1]));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mean_and_band),
@@ -234,6 +297,8 @@ int main(void) {
         cmocka_unit_test(test_nothing_to_plot),
         cmocka_unit_test(test_scaling),
         cmocka_unit_test(test_scaling_refused),
+        cmocka_unit_test(test_scaling_settings),
+        cmocka_unit_test(test_scaling_unlike),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
