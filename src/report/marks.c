@@ -6,6 +6,7 @@
 #include "data/task.h"
 #include "io/json.h"
 #include "io/text.h"
+#include "train/config.h"
 
 static const struct {
     char letter;
@@ -16,7 +17,9 @@ static const struct {
           "training)"},
     {'A', "augmented"},
     {'P', "pretrained (train.init)"},
-    {'L', "more than 10 % more parameters than the shipped config"},
+    {'L',
+     "more than 10 % more parameters than the shipped config has with the same attention at its "
+     "defaults"},
     {'G', "generated, with the benchmark's parameters (of Path-X as documented or as released: its "
           "env.json says which)"},
     {'M',
@@ -26,15 +29,42 @@ static const struct {
      "the test set validated (data.holdout=0), and chose these weights, their config or the end"},
 };
 
+/* Of their models, what decides how many parameters they have. */
+#define MODEL(depth, heads, d, d_ff, d_emb, length, pre_norm, clusters)                            \
+    "{\"depth\": " #depth ", \"heads\": " #heads ", \"d\": " #d ", \"d_ff\": " #d_ff               \
+    ", \"d_emb\": " #d_emb ", \"max_length\": " #length                                            \
+    ", \"norm\": \"layer\", \"pre_norm\": " #pre_norm                                              \
+    ", \"positions\": \"learned\", \"attention\": {\"type\": \"cast\", \"clusters\": " #clusters   \
+    "}}"
 static const struct {
-    const char *task;
-    double parameters;
-} shipped[] = {{"listops", 674062}, {"text", 1274502},     {"retrieval", 2155012},
-               {"image", 582156},   {"pathfinder", 99204}, {"pathx", 1082244}};
+    const char *task, *model;
+} shipped[] = {{"listops", MODEL(4, 8, 64, 128, 256, 2000, false, 10)},
+               {"text", MODEL(4, 4, 64, 128, 256, 4096, true, 20)},
+               {"retrieval", MODEL(2, 8, 256, 256, 256, 4000, false, 20)},
+               {"image", MODEL(2, 2, 128, 128, 256, 1024, true, 16)},
+               {"pathfinder", MODEL(2, 2, 32, 32, 64, 1024, true, 16)},
+               {"pathx", MODEL(2, 2, 32, 32, 64, 16384, true, 16)}};
 
-double marks_shipped(const char *task) {
+static double count_parameters(const char *task, const char *model, const char *mechanism) {
+    Config c;
+    Err err;
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "task", task);
+    cJSON_AddItemToObject(root, "model", cJSON_Parse(model));
+    char *type = text_format("model.attention.type=%s", mechanism);
+    const bool ok = config_open(&c, root, task, NULL, &type, 1, &err);
+    const double n = ok ? (double)params_values(&c.model.params, PARAM_TRAINED) : 0;
+    config_free(&c);
+    cJSON_Delete(root);
+    mem_free(type);
+    return n;
+}
+
+double marks_shipped(const char *task, const char *mechanism) {
+    if (!mechanism || !attn_find(mechanism)) mechanism = "cast";
     for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++)
-        if (!strcmp(shipped[i].task, task)) return shipped[i].parameters;
+        if (!strcmp(shipped[i].task, task))
+            return count_parameters(task, shipped[i].model, mechanism);
     return 0;
 }
 
@@ -124,7 +154,8 @@ unsigned marks_of(const Group *g, const Result *r) {
     for (int i = 0; i < g->n; i++) m |= mark_of_data(t, g, g->run[i]);
     if (is_set(g, "data.augment", "false")) m |= MARK_AUGMENTED;
     if (is_set(g, "train.init", "")) m |= MARK_PRETRAINED;
-    if (r->parameters > 1.1 * marks_shipped(g->task)) m |= MARK_LARGER;
+    const char *mechanism = group_value(g, "model.attention.type");
+    if (r->parameters > 1.1 * marks_shipped(g->task, mechanism)) m |= MARK_LARGER;
     if (has_parts(g)) m |= MARK_PARTS;
     if (marks_chosen_by_test(g->run[0])) m |= MARK_CHOSEN;
     return m;

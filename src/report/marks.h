@@ -13,7 +13,8 @@ enum {
                             benchmark's */
     MARK_AUGMENTED = 2,  /* data.augment */
     MARK_PRETRAINED = 4, /* train.init */
-    MARK_LARGER = 8,     /* more than 10 % more parameters than the shipped config of the task */
+    MARK_LARGER = 8,     /* more than 10 % more parameters than the task's shipped config has with
+                            the same mechanism at its defaults */
     MARK_GENERATED = 16, /* with the benchmark's parameters: it counts, and is said */
     MARK_PARTS = 32,  /* a model with parts that the papers' have not: it counts, in its own row */
     MARK_CHOSEN = 64, /* the test set validated, so that its best weights have seen it */
@@ -44,7 +45,8 @@ char *marks_explain(unsigned marks);
 bool marks_chosen_by_test(const Run *r);
 extern const char marks_chosen_note[];
 
-/* Parameters of configs/<task>.json; 0: there is none. */
-double marks_shipped(const char *task);
+/* Parameters of configs/<task>.json, with another mechanism at its defaults where it is not its
+ * own; 0: there is no such config. A mechanism that is none of ours, or NULL: with its own. */
+double marks_shipped(const char *task, const char *mechanism);
 
 #endif

@@ -19,16 +19,22 @@
 static void test_shipped(void **state) {
     (void)state;
     for (int i = 0; i < PAPER_TASKS; i++) {
-        char path[64];
-        Config c;
-        Err err;
-        snprintf(path, sizeof path, "configs/%s.json", paper_tasks[i]);
-        if (!config_load(&c, path, NULL, 0, &err)) fail_msg("%s", err.text);
-        assert_true(marks_shipped(paper_tasks[i]) ==
-                    (double)params_values(&c.model.params, PARAM_TRAINED));
-        config_free(&c);
+        for (int k = 0; attn_table[k]; k++) {
+            char path[64], type[64], *overrides[] = {type};
+            Config c;
+            Err err;
+            snprintf(path, sizeof path, "configs/%s.json", paper_tasks[i]);
+            snprintf(type, sizeof type, "model.attention.type=%s", attn_table[k]->name);
+            if (!config_load(&c, path, overrides, 1, &err)) fail_msg("%s", err.text);
+            assert_true(marks_shipped(paper_tasks[i], attn_table[k]->name) ==
+                        (double)params_values(&c.model.params, PARAM_TRAINED));
+            config_free(&c);
+        }
     }
-    assert_true(marks_shipped("custom") == 0);
+    assert_true(marks_shipped("text", "cast") == 1274502);
+    assert_true(marks_shipped("text", NULL) == 1274502);
+    assert_true(marks_shipped("text", "none of ours") == 1274502);
+    assert_true(marks_shipped("custom", "cast") == 0);
 }
 
 /* ---- of one group ---- */
@@ -124,6 +130,13 @@ static void test_recipe(void **state) {
     assert_int_equal(marks_with("image", "null", "train.init", "runs/a", r), MARK_PRETRAINED);
     assert_int_equal(marks_with("image", "null", "train.init", "", r), 0);
     assert_int_equal(marks_with("image", "null", NULL, NULL, larger), MARK_LARGER);
+    const char *type = "model.attention.type";
+    const double of_linformer = marks_shipped("text", "linformer");
+    const Result plain = {.test_examples = 25000, .parameters = of_linformer},
+                 twice = {.test_examples = 25000, .parameters = 2 * of_linformer};
+    assert_true(of_linformer > 2 * marks_shipped("text", "cast"));
+    assert_int_equal(marks_with("text", "null", type, "linformer", plain), 0);
+    assert_int_equal(marks_with("text", "null", type, "linformer", twice), MARK_LARGER);
     assert_int_equal(marks_with("image", "null", "model.positions", "rope", r), MARK_PARTS);
     assert_int_equal(marks_with("image", "null", "model.positions", "sinusoidal", r), 0);
     assert_int_equal(marks_with("image", "null", "model.conv", "31", r), MARK_PARTS);
