@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "core/log.h"
@@ -90,6 +91,34 @@ static void print_data(const Writer *w) {
          *text ? text + 2 : "");
 }
 
+/* What the benchmark's tables say of the run's data, word for word. */
+static void print_marks(const Writer *w) {
+    RunSet alone = {.run = (Run *)(uintptr_t)w->run, .n = 1};
+    Groups groups;
+    Result r;
+    groups_make(&groups, &alone, false);
+    group_result(&r, &groups.group[0], false);
+    const unsigned marks = marks_of(&groups.group[0], &r);
+    if (marks & MARK_DATA) row(w, "beside the benchmark's", marks_meaning(MARK_DATA));
+    if (marks & MARK_GENERATED) row(w, "beside the benchmark's", marks_meaning(MARK_GENERATED));
+    groups_free(&groups);
+}
+
+/* As far as the run's env.json tells. */
+static void print_origin(const Writer *w) {
+    char counts[128] = "";
+    const cJSON *data = w->run ? json_at(w->run->env, "data") : NULL;
+    if (!data) return;
+    row(w, "source of the data", json_string(data, "source"));
+    for (int i = 0; i < SPLITS; i++) {
+        const double n = json_number(data, split_names[i]);
+        if (!isnan(n))
+            format_add(counts, sizeof counts, "%s%s %.0f", *counts ? ", " : "", split_names[i], n);
+    }
+    row(w, "examples", counts);
+    print_marks(w);
+}
+
 static bool is_masked(const Writer *w) {
     return !strcmp(config_text(w, "train.objective"), "masked");
 }
@@ -100,6 +129,7 @@ static void print_model(const Writer *w) {
     rowf(w, "task", "%s%s%s", name, task ? ": " : "", task ? task->title : "");
     if (is_masked(w)) row(w, "objective", "masked: which tokens stand where some are masked");
     print_data(w);
+    print_origin(w);
     section(w, "model", "model", "");
     rowf(w, "attention", "%s", config_text(w, "model.attention.type"));
     section(w, "attention's keys", "model.attention", "type");

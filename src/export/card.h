@@ -1,6 +1,7 @@
-/* The card of exported weights, in Markdown: task and data with their hashes, model, how long it
- * was trained, by what and with which command, how well it does (over seeds, where its run is one
- * of a sweep), how to evaluate and read it, its config. What is not known is left out. */
+/* The card of exported weights, in Markdown: task and data with their hashes and, of a run, where
+ * they come from and whether they are the benchmark's; model, how long it was trained, by what and
+ * with which command, how well it does (over seeds, where its run is one of a sweep), how to
+ * evaluate and read it, its config. What is not known is left out. */
 #ifndef EXPORT_CARD_H
 #define EXPORT_CARD_H
 

@@ -174,6 +174,12 @@ void marks_letters(char buf[CELL_MARK], unsigned m) {
     buf[n] = '\0';
 }
 
+const char *marks_meaning(unsigned mark) {
+    int i = 0;
+    while (mark >> i > 1) i++;
+    return marks[i].meaning;
+}
+
 char *marks_explain(unsigned m) {
     char *text;
     size_t size;

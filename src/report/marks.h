@@ -38,6 +38,8 @@ bool marks_made_otherwise(const Task *t, const Run *run);
 
 /* The letters that stand in a cell: "DA". */
 void marks_letters(char buf[CELL_MARK], unsigned marks);
+/* What one mark means. */
+const char *marks_meaning(unsigned mark);
 /* A note on the letters of `marks`, each explained; to be freed. */
 char *marks_explain(unsigned marks);
 
