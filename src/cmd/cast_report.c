@@ -67,7 +67,8 @@ static const Option options[] = {
      .words = formats},
     {"columns", OPTION_TEXT, AT(columns), "LIST",
      "these columns of the table (with --html of the page's, with --papers beside published "
-     "figures), in this order: 'clusters,test_best_percent'; with a RUN, help lists them"},
+     "figures), in this order: 'clusters,test_best_percent'; keys of configs too, whether they "
+     "differ or not; with a RUN, help lists them"},
     {"caption", OPTION_TEXT, AT(caption), "TEXT",
      "of --format latex, which is a table environment then"},
     {"label", OPTION_TEXT, AT(label), "NAME", "the same, for \\ref: tab:clusters"},
@@ -289,7 +290,8 @@ static bool write_page(const Options *o, const Groups *g, const Table *results, 
 
 static bool report(const Options *o, const Groups *g, Err *err) {
     Table results = {0}, beside = {0};
-    if (o->html || (wants_table(o) && !o->papers)) results_table(&results, g);
+    if (o->html || (wants_table(o) && !o->papers))
+        results_table(&results, g, o->columns && !o->papers);
     if (o->papers) papers_table(&beside, g);
     Table *own = o->papers ? &beside : &results;
     const bool ok =

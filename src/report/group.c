@@ -14,14 +14,14 @@
 
 /* ---- a config, flat ---- */
 
-/* A string is without its quotes. */
-static void add_values(cJSON *values, const cJSON *object, const char *prefix) {
+/* A string is without its quotes. `all`: incidental keys too. */
+static void add_values(cJSON *values, const cJSON *object, const char *prefix, bool all) {
     const cJSON *item;
     cJSON_ArrayForEach(item, object) {
         char *key = text_format("%s%s%s", prefix, *prefix ? "." : "", item->string);
         if (cJSON_IsObject(item)) {
-            add_values(values, item, key);
-        } else if (!config_key_is_incidental(key)) {
+            add_values(values, item, key, all);
+        } else if (all || !config_key_is_incidental(key)) {
             char *text = json_text(item);
             cJSON_AddStringToObject(values, key, text);
             mem_free(text);
@@ -165,10 +165,10 @@ static int by_text(const void *a, const void *b) {
     return d ? d : strcmp(x->run->dir, y->run->dir);
 }
 
-static cJSON *flat_config(const cJSON *config) {
+cJSON *group_flat(const cJSON *config, bool all) {
     cJSON *values = cJSON_CreateObject(), *whole = cJSON_Duplicate(config, true);
     config_complete(whole);
-    add_values(values, whole, "");
+    add_values(values, whole, "", all);
     cJSON_Delete(whole);
     return values;
 }
@@ -181,7 +181,7 @@ static char *recipe_of(const cJSON *values, const cJSON *init) {
     const char *file = json_string(init, "file");
     if (!cJSON_IsObject(config) || !file) return signature(values);
     const char *slash = strrchr(file, '/');
-    cJSON *rest = cJSON_Duplicate(values, true), *before = flat_config(config);
+    cJSON *rest = cJSON_Duplicate(values, true), *before = group_flat(config, false);
     cJSON_DeleteItemFromObjectCaseSensitive(rest, "train.init");
     char *now = signature(rest);
     char *then = recipe_of(before, cJSON_GetObjectItemCaseSensitive(init, "init"));
@@ -205,7 +205,7 @@ static char *recipe_of_run(const Group *g, const Run *r) {
 static Group group_of(const Run *r) {
     const char *objective = json_string(r->config, "train.objective");
     Group g = {.masked = objective && !strcmp(objective, "masked"),
-               .values = flat_config(r->config)};
+               .values = group_flat(r->config, false)};
     g.task = text_format("%s%s", json_string(r->config, "task"), g.masked ? ", masked" : "");
     g.type = group_value(&g, "model.attention.type");
     return g;

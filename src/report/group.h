@@ -27,6 +27,10 @@ typedef struct Groups {
 void groups_make(Groups *g, const RunSet *set, bool each);
 void groups_free(Groups *g);
 
+/* A config as a group's values; `all`: with keys that do not tell groups apart, as train.seed. To
+ * be deleted. */
+cJSON *group_flat(const cJSON *config, bool all);
+
 /* Whether the run is one of the group's. */
 bool group_has(const Group *g, const Run *r);
 /* NULL: the group has no such key. */

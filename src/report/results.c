@@ -57,6 +57,86 @@ static void add_key_column(Table *t, const Groups *g, const char *key) {
         SPARE_MOST;
 }
 
+/* ---- keys that do not differ ---- */
+
+typedef struct Others {
+    cJSON *keys;    /* an object with their names; none where they are not asked for */
+    cJSON **values; /* (groups) of all keys */
+} Others;
+
+/* Flat, "1 and others" where the group's runs have several. */
+static cJSON *values_of(const Group *g) {
+    cJSON *first = group_flat(g->run[0]->config, true), *values = cJSON_Duplicate(first, true), *k;
+    for (int i = 1; i < g->n; i++) {
+        cJSON *other = group_flat(g->run[i]->config, true);
+        cJSON_ArrayForEach(k, first) {
+            if (cJSON_Compare(k, cJSON_GetObjectItemCaseSensitive(other, k->string), true))
+                continue;
+            char *text = text_format("%s and others", k->valuestring);
+            cJSON_ReplaceItemInObjectCaseSensitive(values, k->string, cJSON_CreateString(text));
+            mem_free(text);
+        }
+        cJSON_Delete(other);
+    }
+    cJSON_Delete(first);
+    return values;
+}
+
+static bool has_key(const Table *t, const char *key) {
+    for (int c = 0; c < t->n; c++)
+        if (!strcmp(t->columns[c].key, key)) return true;
+    return false;
+}
+
+/* Those that the table has no column for. */
+static void find_others(Others *o, const Groups *g, const Table *t) {
+    const cJSON *k;
+    o->keys = cJSON_CreateObject();
+    o->values = mem_alloc((size_t)g->n + 1, sizeof *o->values);
+    for (int i = 0; i < g->n; i++) {
+        o->values[i] = values_of(&g->group[i]);
+        cJSON_ArrayForEach(k, o->values[i]) {
+            if (!has_key(t, k->string) && !cJSON_GetObjectItemCaseSensitive(o->keys, k->string))
+                cJSON_AddNullToObject(o->keys, k->string);
+        }
+    }
+}
+
+static void free_others(Others *o, int groups) {
+    for (int i = 0; o->values && i < groups; i++) cJSON_Delete(o->values[i]);
+    mem_free(o->values);
+    cJSON_Delete(o->keys);
+}
+
+/* A key's last part, unless a column or another of the keys is called by it. */
+static const char *other_title(const Others *o, const Groups *g, const Table *t, const char *key) {
+    const char *title = group_key_title(g, key);
+    const cJSON *k;
+    for (int c = 0; c < t->n; c++)
+        if (!strcmp(t->columns[c].title, title) || !strcmp(t->columns[c].key, title)) return key;
+    cJSON_ArrayForEach(k, o->keys) {
+        if (strcmp(k->string, key) != 0 && !strcmp(group_key_title(g, k->string), title))
+            return key;
+    }
+    return title;
+}
+
+static const char *other_value(const Others *o, int group, const char *key) {
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o->values[group], key));
+}
+
+static void add_other_columns(Table *t, const Groups *g, const Others *o) {
+    const cJSON *k;
+    cJSON_ArrayForEach(k, o->keys) {
+        bool numbers = true;
+        for (int i = 0; i < g->n; i++) numbers &= is_number(other_value(o, i, k->string));
+        table_column(t, other_title(o, g, t, k->string), k->string,
+                     numbers ? COLUMN_NUMBER : COLUMN_TEXT, 0);
+    }
+}
+
+/* ---- the table ---- */
+
 /* What only some tables have: columns, and notes of weights that the test set chose and of machines
  * that differ, timed where that decides what comes of a run. */
 typedef struct Extra {
@@ -101,8 +181,10 @@ static void put_value(Cell *c, const Group *group, const char *key) {
     mem_free(first);
 }
 
-static void add_row(Table *t, const Groups *g, const Group *group, const Result *r, Extra extra) {
+static void add_row(Table *t, const Groups *g, const Group *group, const Result *r, Extra extra,
+                    const Others *others) {
     Cell *c = table_row(t);
+    const cJSON *k;
     if (extra.named) {
         char *name = group_name(g, group);
         cell_text(c++, name);
@@ -120,6 +202,9 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
     const double means[] = {r->parameters,     r->gflop,       r->samples_per_s.mean,
                             r->memory_mb.mean, r->epochs.mean, r->hours.mean};
     for (size_t i = 0; i < sizeof means / sizeof *means; i++) put(&c, means[i], NAN);
+    cJSON_ArrayForEach(k, others->keys) {
+        cell_text(c++, other_value(others, (int)(group - g->group), k->string));
+    }
 }
 
 static void add_notes(Table *t, bool spread, Extra extra) {
@@ -156,9 +241,10 @@ static void find_machines(Extra *extra, const Groups *g) {
     }
 }
 
-void results_table(Table *t, const Groups *g) {
+void results_table(Table *t, const Groups *g, bool all_keys) {
     Result *r = mem_alloc((size_t)g->n + 1, sizeof *r);
     bool spread = false;
+    Others others = {0};
     Extra extra = {.named = groups_need_names(g)};
     *t = (Table){0};
     find_machines(&extra, g);
@@ -172,7 +258,10 @@ void results_table(Table *t, const Groups *g) {
         extra.bits |= g->group[i].masked;
     }
     add_columns(t, g, extra);
-    for (int i = 0; i < g->n; i++) add_row(t, g, &g->group[i], &r[i], extra);
+    if (all_keys) find_others(&others, g, t);
+    add_other_columns(t, g, &others);
+    for (int i = 0; i < g->n; i++) add_row(t, g, &g->group[i], &r[i], extra, &others);
     add_notes(t, spread, extra);
+    free_others(&others, g->n);
     mem_free(r);
 }

@@ -5,6 +5,8 @@
 #include "report/group.h"
 #include "report/table.h"
 
-void results_table(Table *t, const Groups *g);
+/* `all_keys`: behind its own columns one for every other key of the configs, called by its last
+ * part where nothing else is, for table_select to choose from. */
+void results_table(Table *t, const Groups *g, bool all_keys);
 
 #endif

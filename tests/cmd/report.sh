@@ -121,6 +121,9 @@ expect 0 '^machines: of equal minutes, but not of' "beside others too" "$report"
 
 expect 0 '^\| clusters \| test of best, % \|' "columns by name" "$report" "$tmp/sweep" --columns clusters,test_best_percent
 expect 0 '^test_best_percent +test of best, %' "their list" "$report" "$tmp/sweep" --columns help
+check "keys of the config among them" grep -qE '^model.attention.cluster_size +cluster_size$' "$tmp/out"
+expect 0 '^\| clusters \| cluster_size \| depth \|' "any of them, though it differs nowhere" \
+    "$report" "$tmp/sweep" --columns clusters,cluster_size,model.depth
 expect 64 "no column .test_best_percnt.; did you mean .test_best_percent.; --columns help" "a column that is none" \
     "$report" "$tmp/sweep" --columns test_best_percnt
 expect 0 '^not shown: task; finished' "what a line has no room for is left out" env COLUMNS=60 "$report" "$tmp/sweep" --format terminal

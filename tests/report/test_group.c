@@ -186,7 +186,7 @@ static void test_table(void **state) {
     make_sweep();
     RunSet set = read_all("sweep");
     groups_make(&g, &set, false);
-    results_table(&t, &g);
+    results_table(&t, &g, false);
     assert_int_equal(t.rows, 4);
     assert_true(cell(&t, 0, "finished")->mean == 2 && cell(&t, 0, "finished")->sd == 3);
     assert_true(cell(&t, 0, "unfinished_validation_percent")->mean == 75);
@@ -195,6 +195,36 @@ static void test_table(void **state) {
     /* Embedding, two blocks and head as config_load makes them of these keys. */
     assert_true(cell(&t, 0, "parameters")->mean > 1000);
     assert_true(cell(&t, 0, "gflop_per_sample")->mean > 0);
+    table_free(&t);
+    groups_free(&g);
+    runs_free(&set);
+}
+
+static const Column *column(const Table *t, const char *key) {
+    int c = 0;
+    while (strcmp(t->columns[c].key, key) != 0) assert_true(++c < t->n);
+    return &t->columns[c];
+}
+
+/* Keys that differ between no rows, between the runs of one, or that some rows have not. */
+static void test_all_keys(void **state) {
+    (void)state;
+    Groups g;
+    Table t;
+    Err err;
+    make_sweep();
+    RunSet set = read_all("sweep");
+    groups_make(&g, &set, false);
+    results_table(&t, &g, true);
+    assert_string_equal(column(&t, "model.d")->title, "d");
+    assert_string_equal(column(&t, "train.epochs")->title, "train.epochs");
+    assert_string_equal(cell(&t, 0, "model.d")->text, "16");
+    assert_string_equal(cell(&t, 0, "train.seed")->text, "1 and others");
+    assert_string_equal(cell(&t, 1, "train.seed")->text, "1");
+    assert_string_equal(cell(&t, 0, "model.attention.mechanism")->text, "topk");
+    assert_null(cell(&t, 2, "model.attention.mechanism")->text);
+    assert_true(table_select(&t, "clusters,model.d,seed", &err));
+    assert_int_equal(t.n, 3);
     table_free(&t);
     groups_free(&g);
     runs_free(&set);
@@ -369,6 +399,7 @@ int main(void) {
         cmocka_unit_test(test_results),
         cmocka_unit_test(test_bits_of_a_part),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_all_keys),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_published_means),
         cmocka_unit_test(test_means_need_all_cells),
