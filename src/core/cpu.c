@@ -89,3 +89,5 @@ const char *cpu_build(void) {
     return "gcc " __VERSION__ ": " CPU_FLAGS;
 #endif
 }
+
+const char *cpu_features(void) { return CPU_FEATURES; }

@@ -7,6 +7,9 @@
 #include "core/ranks.h"
 
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,6 +24,7 @@
 #include "core/commit.h"
 #include "core/cpu.h"
 #include "core/env.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "core/machine.h"
 #include "core/mem.h"
@@ -237,13 +241,25 @@ static bool is_same(int rank, const char *what, const char *there, const char *h
                    ranks_host(rank), what, there, here);
 }
 
+/* Compiler and flags, of which a long end may be cut, and what these leave open: the processor of a
+ * native build, and the C library, whose exp and log some sums take. */
+static void describe_build(char *buf, size_t size) {
+    const char *features = cpu_features(), *build = cpu_build(), *library = "unknown";
+    const uint64_t hash = hash_bytes(features, strlen(features));
+#ifdef __GLIBC__
+    library = gnu_get_libc_version();
+#endif
+    snprintf(buf, size, "C library %s, processor features and flags %08x, %s", library,
+             (unsigned)hash_more(hash, build, strlen(build)), build);
+}
+
 /* Of rank 0 whether the others are what it is: so one of them tells. */
 static bool introduce(Err *err) {
     Introduction here = {0}, *all = mem_alloc((size_t)count, sizeof *all);
     bool ok = true;
     gethostname(here.host, sizeof here.host - 1);
     snprintf(here.version, sizeof here.version, "%s %s", CAST_VERSION, commit_here());
-    snprintf(here.build, sizeof here.build, "%s", cpu_build());
+    describe_build(here.build, sizeof here.build);
     MPI_Allgather(&here, sizeof here, MPI_CHAR, all, sizeof here, MPI_CHAR, MPI_COMM_WORLD);
     hosts = mem_alloc((size_t)count, sizeof *hosts);
     for (int r = 0; r < count; r++) memcpy(hosts[r], all[r].host, sizeof *hosts);
@@ -254,6 +270,12 @@ static bool introduce(Err *err) {
     return ok;
 }
 
+/* What mpirun counts in: where a core has two hardware threads, there are half as many. */
+static int whole_cores(int processors) {
+    const int cores = machine_cores(), threads = machine_processors();
+    return cores > 0 && threads > cores ? processors * cores / threads : processors;
+}
+
 /* Open MPI binds one or two ranks to a core each: all threads of a rank share it. */
 static void check_binding(int ours) {
     const int all = processors_here(), here = ranks_beside(me);
@@ -261,7 +283,7 @@ static void check_binding(int ours) {
         log_warn(
             "mpirun lets each of %d ranks here have %d of the %d processors: 'mpirun --bind-to "
             "none' (MPICH: -bind-to none) gives them all, or --map-by slot:PE=%d",
-            here, ours, all, all / here);
+            here, ours, all, whole_cores(all) > here ? whole_cores(all) / here : 1);
 }
 
 static bool may_work(int threads, Err *err) {
@@ -294,15 +316,28 @@ bool ranks_open(int processors, Err *err) {
     return start_watch(err);
 }
 
+static void give_up(int unused) {
+    log_at_once("the other ranks did not come to the end of the job; what was written stands\n");
+    end_mpirun();
+    _exit(EX_UNAVAILABLE);
+}
+
+/* Whoever is cut off is told of by the watch until all have come here, and by the clock then. */
+static void end_watch(void) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    signal(SIGALRM, give_up);
+    alarm((unsigned)watch.silence);
+    watch.ends = true;
+    pthread_join(watch.thread, NULL);
+}
+
 void ranks_close(void) {
     if (!hosts) return;
-    if (watch.runs) {
-        watch.ends = true;
-        pthread_join(watch.thread, NULL);
-    }
+    if (watch.runs) end_watch();
     MPI_Barrier(MPI_COMM_WORLD);
     if (count > 1) say_and_hear(false); /* what is still on its way */
     MPI_Finalize();
+    alarm(0);
     mem_free(hosts);
     mem_free(watch.heard);
     hosts = NULL, watch.heard = NULL;
