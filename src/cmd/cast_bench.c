@@ -63,6 +63,7 @@ static const Program program = {
     options,
     "Exit status of a table: 0 where any row could be measured; what cannot be is told in its "
     "row.\n",
+    .ranks = true,
 };
 
 static bool parse(Options *o, int argc, char **argv, Err *err) {
@@ -357,13 +358,10 @@ static void print_scaling_head(void) {
 }
 
 static void print_scaling_row(const cJSON *r) {
-    char waiting[32] = "in slower work";
-    if (json_at(r, "lost_waiting"))
-        snprintf(waiting, sizeof waiting, "%.1f %%", percent(r, "lost_waiting"));
-    printf("  %5.0f %7.0f %12.2f %8.2f %10.1f %% %14s %10.1f %% %8.1f %% %10.1f %%\n",
+    printf("  %5.0f %7.0f %12.2f %8.2f %10.1f %% %12.1f %% %10.1f %% %8.1f %% %10.1f %%\n",
            json_number(r, "ranks"), json_number(r, "threads"), json_number(r, "samples_per_s"),
-           json_number(r, "faster"), percent(r, "efficiency"), waiting, percent(r, "lost_serial"),
-           percent(r, "lost_exchange"), percent(r, "lost_slower"));
+           json_number(r, "faster"), percent(r, "efficiency"), percent(r, "lost_waiting"),
+           percent(r, "lost_serial"), percent(r, "lost_exchange"), percent(r, "lost_slower"));
 }
 
 static void tell_scaling_row(const Options *o, cJSON *r, const cJSON *alone) {

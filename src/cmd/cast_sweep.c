@@ -24,9 +24,9 @@ static const Option options[] = {
     {"only", OPTION_INT, AT(only), "I",
      "run number I alone, as --dry-run counts them: for jobs side by side", 1, GRID_MOST_RUNS},
     {"slurm", OPTION_TEXT, AT(slurm), "FILE",
-     "run nothing, but write a job script for Slurm: sbatch FILE makes each run a task; what you "
-     "put "
-     "between two comments in it (--time, --mem, module load) stays when it is written anew"},
+     "run nothing, but write a job script for Slurm: sbatch FILE makes each run a task; lines of "
+     "yours between two comments in it (--time, --mem, module load) stay when it is written "
+     "anew"},
     {"nodes", OPTION_INT, AT(nodes), "N",
      "of --slurm: nodes a run, each with a rank of cast_train (of a build with MPI=1) [1]", 1,
      65536},
@@ -58,6 +58,7 @@ static const Program program = {
     "cast_train's, where nothing could be begun. 'cast_train --help' lists the keys. 'cast_report "
     "DIR' shows what came of it.\n",
     .needs = "CONFIG",
+    .ranks = true,
 };
 
 static bool parse(SweepRequest *r, int argc, char **argv, Err *err) {

@@ -100,6 +100,7 @@ static const Program program = {
     .more = print_choices,
     .keys = print_keys,
     .needs = "CONFIG or RUN",
+    .ranks = true,
 };
 
 /* ---- the command that goes on ---- */

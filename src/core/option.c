@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/manual.h"
 #include "core/nearest.h"
+#include "core/ranks.h"
 #include "core/stack.h"
 #include "core/utf8.h"
 #include "core/version.h"
@@ -205,6 +206,13 @@ static void print_version(const Program *p) {
     if (*commit_here()) printf("commit %s\n", commit_here());
 }
 
+/* Which can be meant, by a script that gives each something else to do. */
+static void warn_of_ranks(const Program *p) {
+    if (!p->ranks && ranks_started() > 1 && ranks_will_be() == 0)
+        log_warn("mpirun has started %d processes of %s, each of which does all of the work",
+                 ranks_started(), p->name);
+}
+
 bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char **argv, Err *err) {
     struct option longs[MOST_OPTIONS + 3];
     *line = (CommandLine){0};
@@ -223,6 +231,7 @@ bool option_parse(CommandLine *line, void *out, const Program *p, int argc, char
     }
     line->words = argv + optind;
     line->nwords = argc - optind;
+    warn_of_ranks(p);
     return !p->needs || line->nwords > 0 ||
            err_set(err, EX_USAGE, "no %s given; '%s --help' says more", p->needs, p->name);
 }

@@ -47,6 +47,7 @@ typedef struct Program {
     void (*more)(FILE *f); /* --help: prints what follows these; NULL: nothing */
     void (*keys)(FILE *f); /* what --help keys prints; NULL: there is no such */
     const char *needs;     /* what the first word is that must be there: "CONFIG"; NULL: none */
+    bool ranks;            /* it shares its work out among the processes of mpirun */
 } Program;
 
 #endif

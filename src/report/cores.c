@@ -103,8 +103,10 @@ void cores_free(Cores *s) {
 /* ---- writing ---- */
 
 void cores_table(Table *t, const Cores *s) {
-    bool has[CORES_VALUES] = {false};
+    bool has[CORES_VALUES] = {false}, untold = false; /* as to rows of before 0.2.0 */
     *t = (Table){0};
+    for (int i = 0; i < s->n; i++)
+        untold |= s->row[i].value[CORES_RANKS] > 1 && isnan(s->row[i].value[CORES_WAITING]);
     for (int i = 0; i < s->n; i++)
         for (int k = 0; k < CORES_VALUES; k++) has[k] |= !isnan(s->row[i].value[k]);
     table_column(t, "task", "task", COLUMN_TEXT, 0);
@@ -122,7 +124,9 @@ void cores_table(Table *t, const Cores *s) {
                text_format("efficiency: of the time of all threads, what one rank, or the one "
                            "thread, of the first row would have taken for as many operations; "
                            "the other columns say what the rest is lost to, in per cent of it; of "
-                           "ranks \"slower work\" has the waiting too"));
+                           "ranks %s",
+                           untold ? "\"slower work\" has the waiting too"
+                                  : "what is lost waiting is for the slowest of them"));
 }
 
 /* Whether row i is the first of its line, which is then the `line`th. */

@@ -113,6 +113,13 @@ static void add_batch(BenchResult *r, Bench *b) {
     r->sample_flops += 3 * b->loader.batch.flops / b->loader.batch.n;
 }
 
+/* That the mean rank waits until the slowest has done its part of the batch. */
+static double seconds_apart(const Deal *d) {
+    double most = 0, sum = 0;
+    for (int r = 0; r < d->ranks; r++) most = fmax(most, d->seconds[r]), sum += d->seconds[r];
+    return d->ranks > 1 ? most - sum / d->ranks : 0;
+}
+
 /* As training has it, but for what it counts, which is for `r`; NULL: for nobody. */
 static void update(Bench *b, int64_t number, BenchResult *r) {
     const TrainConf *t = &b->c->train;
@@ -125,7 +132,9 @@ static void update(Bench *b, int64_t number, BenchResult *r) {
     for (int micro = 0; micro < t->accumulate; micro++) {
         engine_step(&b->engine, samples_of(b, number, micro), t->batch, scale,
                     rng_key((uint64_t)number), b->grads, &out, NULL);
-        if (r) add_batch(r, b);
+        if (!r) continue;
+        add_batch(r, b);
+        r->apart_seconds += seconds_apart(&b->engine.deal);
     }
     u->norm = adamw_grad_norm(&b->state.adamw, b->grads);
     update_is_finite(u);
@@ -157,6 +166,7 @@ static double time_steps(Bench *b, double seconds, BenchResult *r) {
     r->step_seconds = all / steps;
     r->serial_seconds = (all - lanes.runs) / steps;
     r->busy_seconds = lanes.busy / steps;
+    r->apart_seconds /= steps;
     r->moved_bytes = (ranks_meter().bytes - moved) / steps;
     if (b->data) return all / steps;
     qsort(b->step, (size_t)b->nsteps, sizeof *b->step, by_value);
@@ -371,6 +381,7 @@ cJSON *bench_json(const BenchResult *r, const Config *c) {
     cJSON_AddNumberToObject(o, "peak_rss_mb", r->peak_rss_mb);
     cJSON_AddNumberToObject(o, "serial_seconds", r->serial_seconds);
     cJSON_AddNumberToObject(o, "busy_seconds", r->busy_seconds);
+    cJSON_AddNumberToObject(o, "apart_seconds", r->apart_seconds);
     cJSON_AddNumberToObject(o, "moved_bytes", r->moved_bytes);
     cJSON_AddNumberToObject(o, "exchange_seconds", r->exchange_seconds);
     cJSON_AddNumberToObject(o, "exchange_bytes", r->exchange_bytes);
@@ -389,9 +400,11 @@ static double step_seconds(const cJSON *r) {
     return json_number(r, "batch") / json_number(r, "samples_per_s");
 }
 
-/* The share of all threads' time in which they wait in lanes for others. */
+/* The share of all threads' time in which they wait in lanes for others; of several ranks, in which
+ * these wait for the slowest: how long each thread of another rank works is not told. */
 static double waiting_share(const cJSON *r) {
     const double step = json_number(r, "step_seconds"), threads = json_number(r, "threads");
+    if (json_number(r, "ranks") > 1) return json_number(r, "apart_seconds") / step;
     return 1 - json_number(r, "serial_seconds") / step -
            json_number(r, "busy_seconds") / (threads * step);
 }
@@ -407,12 +420,11 @@ void bench_losses(cJSON *r, const cJSON *alone) {
                  faster = json_number(r, "gflops") / json_number(alone, "gflops"),
                  used = faster / n, outside = (n - 1) * serial / (n * step),
                  exchange = json_number(r, "exchange_seconds") / step;
-    const bool told = ranks < 2; /* of ranks nobody knows how long the others worked */
-    const double waiting = r == alone || !told ? 0 : waiting_share(r);
+    const double waiting = r == alone ? 0 : waiting_share(r);
     cJSON_AddNumberToObject(r, "base_threads", json_number(alone, "threads"));
     cJSON_AddNumberToObject(r, "faster", faster);
     cJSON_AddNumberToObject(r, "efficiency", used);
-    if (told) cJSON_AddNumberToObject(r, "lost_waiting", waiting);
+    cJSON_AddNumberToObject(r, "lost_waiting", waiting);
     cJSON_AddNumberToObject(r, "lost_serial", outside);
     cJSON_AddNumberToObject(r, "lost_exchange", exchange);
     cJSON_AddNumberToObject(r, "lost_slower", 1 - used - waiting - outside - exchange);

@@ -21,6 +21,7 @@ typedef struct BenchResult {
     double sample_seconds, sample_flops; /* a sample's share of a step, on one thread */
     double peak_ranks;                   /* so many ranks' peaks are peak_gflops (ranks_times) */
     double serial_seconds, busy_seconds; /* of a step: outside of lanes; of all threads in them */
+    double apart_seconds;                /* of a step: that the mean rank waits for the slowest */
     double moved_bytes;                  /* of a step: what rank 0 and the others tell each other */
     double exchange_seconds, exchange_bytes; /* the same alone, with next to no tokens */
     double folded_share;  /* of sample_flops: the embedding's projection where it is folded

@@ -111,6 +111,13 @@ result $? "for eight batches of an update weights go once" "$tmp/out"
 timeout 120 mpirun -n 2 "$out/cast_bench" "$tmp/single.json" --scaling --seconds 0.1 --threads 2 --json >"$tmp/out" 2>"$tmp/log"
 grep -q '"base_threads":2,"faster":1,"efficiency":1,"lost_waiting":0,' "$tmp/out"
 result $? "of several threads the first loses nothing" "$tmp/out"
+timeout 120 mpirun -n 2 "$out/cast_bench" "$tmp/single.json" train.batch=1 --scaling --seconds 0.1 --threads 1 --json >"$tmp/out" 2>"$tmp/log"
+awk -v apart="$(moves apart_seconds)" -v busy="$(moves busy_seconds)" -v lost="$(moves lost_waiting)" \
+    'BEGIN { exit !(apart > 0.4 * busy && apart < 0.6 * busy && lost > 0 && lost <= 0.5) }'
+result $? "one of two ranks waits for the other, which has the only sample" "$tmp/out"
+expect 66 '^warning: mpirun has started 2 processes of cast_eval, each of which does all' "programs of one process tell so" \
+    timeout 60 mpirun -n 2 "$bin/cast_eval" "$tmp/none"
+check "one of them" test "$(grep -c 'mpirun has started' "$tmp/out")" = 1
 expect 71 '^cast_train: .*stack' "a stack that is too small on one rank" \
     mpirun -n 1 "$out/cast_train" "$tmp/single.json" --out "$tmp/stack" : \
     -n 1 bash -c 'ulimit -s 512; exec "$@"' bash "$out/cast_train" "$tmp/single.json" --out "$tmp/stack"
@@ -142,6 +149,10 @@ other -std=c11 -std=c99
 expect 78 "^cast_train: rank 1 on .*: its build would give other bits: '.* -std=c99 " "another build on a rank" \
     mixed "$out/cast_train" "$tmp/cast_train"
 expect 78 "^cast_train: rank 1 on .*, and rank 0 has '.* -std=c99 " "or on rank 0" mixed "$tmp/cast_train" "$out/cast_train"
+# As built for a processor that lacks something, which -march=native does not tell; words that are unknown count as there.
+other sse2 sse9
+expect 78 "^cast_train: rank 1 on .*: its build would give other bits: '.* processor features and flags " \
+    "a build for another processor" mixed "$out/cast_train" "$tmp/cast_train"
 check "rank 0 alone tells" test "$(grep -c 'would give other bits' "$tmp/out")" = 1
 # An OpenBLAS that is older than the processor may have taken Nehalem by itself.
 old=Nehalem
@@ -256,6 +267,15 @@ result $? "a silent rank ends the job, and is named" "$tmp/log"
 goes_on "$tmp/silent"
 result $? "and the run goes on at once" "$tmp/log"
 pkill -KILL -f -- "--out $tmp/silent "
+mpicc -shared -fPIC -o "$tmp/stop_at_end.so" tests/cmd/stop_at_end.c >"$tmp/log" 2>&1
+result $? "a library that silences a rank at the end" "$tmp/log"
+at_end() { # at_end FUNCTION PATTERN
+    expect 69 "$2" "silent in $1: the job ends" env STOP_AT="$1" CAST_SILENCE=3 LD_PRELOAD="$tmp/stop_at_end.so" \
+        timeout -k 5 60 mpirun -n 2 "$out/cast_train" "$tmp/single.json" --stop-at 1 --no-test --out "$tmp/$1" --threads 1
+    pkill -KILL -f -- "--out $tmp/$1 "
+}
+at_end MPI_Barrier "^rank 1 on .* has not been heard of for 3"
+at_end MPI_Finalize "^the other ranks did not come to the end"
 start "$tmp/stopped" CAST_SILENCE=4
 [ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[@]}" && sleep 6 && kill -CONT "${pids[@]}" && sleep 5 && kill -0 "$job" &&
     ! grep -q "not been heard of" "$tmp/log"
