@@ -102,11 +102,22 @@ void cores_free(Cores *s) {
 
 /* ---- writing ---- */
 
+/* Rows of before 0.2.0 do not tell how long ranks wait. */
+static const char *note_of_ranks(const Cores *s) {
+    bool ranks = false, told = true;
+    for (int i = 0; i < s->n; i++) {
+        const bool several = s->row[i].value[CORES_RANKS] > 1;
+        ranks |= several;
+        told &= !several || !isnan(s->row[i].value[CORES_WAITING]);
+    }
+    return !ranks ? ""
+           : told ? "; ranks lose waiting what they wait for the slowest of them"
+                  : "; of ranks \"slower work\" has the waiting too";
+}
+
 void cores_table(Table *t, const Cores *s) {
-    bool has[CORES_VALUES] = {false}, untold = false; /* as to rows of before 0.2.0 */
+    bool has[CORES_VALUES] = {false};
     *t = (Table){0};
-    for (int i = 0; i < s->n; i++)
-        untold |= s->row[i].value[CORES_RANKS] > 1 && isnan(s->row[i].value[CORES_WAITING]);
     for (int i = 0; i < s->n; i++)
         for (int k = 0; k < CORES_VALUES; k++) has[k] |= !isnan(s->row[i].value[k]);
     table_column(t, "task", "task", COLUMN_TEXT, 0);
@@ -120,13 +131,10 @@ void cores_table(Table *t, const Cores *s) {
         for (int k = 0; k < CORES_VALUES; k++)
             if (has[k]) (c++)->mean = values[k].scale * s->row[i].value[k];
     }
-    table_note(t,
-               text_format("efficiency: of the time of all threads, what one rank, or the one "
-                           "thread, of the first row would have taken for as many operations; "
-                           "the other columns say what the rest is lost to, in per cent of it; of "
-                           "ranks %s",
-                           untold ? "\"slower work\" has the waiting too"
-                                  : "what is lost waiting is for the slowest of them"));
+    table_note(t, text_format("efficiency: of the time of all threads, what one rank, or the one "
+                              "thread, of the first row would have taken for as many operations; "
+                              "the other columns say what the rest is lost to, in per cent of it%s",
+                              note_of_ranks(s)));
 }
 
 /* Whether row i is the first of its line, which is then the `line`th. */
