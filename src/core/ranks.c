@@ -200,9 +200,16 @@ static void say_and_hear(bool say) {
     }
 }
 
+/* `last`: when that was done before. */
+static void count_awake(double *last) {
+    const double longest = 0.5; /* seconds that count of a beat: what is longer was a stop */
+    const double now = clock_seconds();
+    watch.awake += fmin(now - *last, longest);
+    *last = now;
+}
+
 static void *run_watch(void *unused) {
-    enum { BEATS = 10 };        /* a second, of which one is said */
-    const double longest = 0.5; /* seconds that count of one: what is longer was a stop */
+    enum { BEATS = 10 }; /* a second, of which one is said */
     const struct timespec beat = {.tv_nsec = 1000000000 / BEATS};
     double last = clock_seconds();
     for (int i = 0; !watch.ends; i++) {
@@ -210,8 +217,24 @@ static void *run_watch(void *unused) {
         for (int r = 0; r < count; r++)
             if (is_watched(r) && watch.awake - watch.heard[r] > watch.silence) end_job(r);
         nanosleep(&beat, NULL);
-        watch.awake += fmin(clock_seconds() - last, longest);
-        last = clock_seconds();
+        count_awake(&last);
+    }
+    return unused;
+}
+
+/* A thread too: a signal's handler may not fork, since what it stopped may be within malloc. */
+static void *run_clock(void *unused) {
+    const struct timespec tick = {.tv_nsec = 1000000}; /* the end waits for one at most */
+    const double start = watch.awake;
+    double last = clock_seconds();
+    while (!watch.ends) {
+        nanosleep(&tick, NULL);
+        count_awake(&last);
+        if (watch.awake - start < watch.silence) continue;
+        log_at_once(
+            "the other ranks did not come to the end of the job; what was written stands\n");
+        end_mpirun();
+        _exit(EX_UNAVAILABLE);
     }
     return unused;
 }
@@ -316,19 +339,18 @@ bool ranks_open(int processors, Err *err) {
     return start_watch(err);
 }
 
-static void give_up(int unused) {
-    log_at_once("the other ranks did not come to the end of the job; what was written stands\n");
-    end_mpirun();
-    _exit(EX_UNAVAILABLE);
+static void end_thread(void) {
+    if (!watch.runs) return;
+    watch.ends = true;
+    pthread_join(watch.thread, NULL);
+    watch.ends = watch.runs = false;
 }
 
 /* Whoever is cut off is told of by the watch until all have come here, and by the clock then. */
 static void end_watch(void) {
     MPI_Barrier(MPI_COMM_WORLD);
-    signal(SIGALRM, give_up);
-    alarm((unsigned)watch.silence);
-    watch.ends = true;
-    pthread_join(watch.thread, NULL);
+    end_thread();
+    watch.runs = !pthread_create(&watch.thread, NULL, run_clock, NULL);
 }
 
 void ranks_close(void) {
@@ -337,7 +359,7 @@ void ranks_close(void) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (count > 1) say_and_hear(false); /* what is still on its way */
     MPI_Finalize();
-    alarm(0);
+    end_thread();
     mem_free(hosts);
     mem_free(watch.heard);
     hosts = NULL, watch.heard = NULL;

@@ -275,6 +275,7 @@ at_end() { # at_end FUNCTION PATTERN
     pkill -KILL -f -- "--out $tmp/$1 "
 }
 at_end MPI_Barrier "^rank 1 on .* has not been heard of for 3"
+at_end malloc "^the other ranks did not come to the end"
 at_end MPI_Finalize "^the other ranks did not come to the end"
 start "$tmp/stopped" CAST_SILENCE=4
 [ ${#pids[@]} -eq 3 ] && kill -STOP "${pids[@]}" && sleep 6 && kill -CONT "${pids[@]}" && sleep 5 && kill -0 "$job" &&
