@@ -43,13 +43,14 @@ SCRIPTS   := $(wildcard tests/*/*.sh)
 FAULTS    := $(patsubst tests/%.c,$(OUT)/tests/%.so,$(wildcard tests/faults/*.c))
 HELPERS   := $(patsubst tests/%.c,$(OUT)/obj/tests/%.o,$(wildcard tests/*.c))
 
-# The processor, and what the compiler takes for granted about it: __AVX2__ and so on, as "avx2 ...".
+# The processor, and what the compiler takes for granted about it: __AVX2__ and so on, as "avx2 ..."; and the model that
+# it tunes for (__tune_znver3__), by which it takes other multiply-adds.
 X86      := $(filter x86_64-% i386-% i486-% i586-% i686-%,$(shell $(CC) -dumpmachine 2>/dev/null))
 COMPILER := $(shell $(CC) --version 2>/dev/null | head -n 1)
 ARCH     := $(if $(X86),-march=$(MARCH),-mcpu=$(MARCH))
 MACROS   := $(shell $(CC) $(ARCH) -dM -E - </dev/null 2>/dev/null | awk '{ print $$2 }')
 FEATURES := $(shell echo $(patsubst __%__,%,$(filter __SSE% __SSSE% __AVX% __FMA% __BMI% __POPCNT% __F16C% \
-              __LZCNT% __XOP% __GFNI% __VAES% __VPCLMUL%,$(MACROS))) | tr A-Z_ a-z.)
+              __LZCNT% __XOP% __GFNI% __VAES% __VPCLMUL% __tune_%,$(MACROS))) | tr A-Z_ a-z.)
 
 # Flags. Never -ffast-math. The link asks for cpu_describe, so that core/cpu.o, which
 # refuses processors that lack what the build assumes, is in every program. -fno-tree-loop-distribute-patterns: gcc

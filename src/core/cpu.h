@@ -18,8 +18,8 @@ const char *cpu_lacks(const char *features, char *buf, size_t size);
 const char *cpu_describe(void);
 /* "gcc 12.2.0: -std=c11 -O3 ...": the compiler and the flags that decide what it generates. */
 const char *cpu_build(void);
-/* "avx avx2 ...": of a build for the processor at hand (-march=native) the flags do not tell them.
- */
+/* "avx avx2 tune.znver3 ...": of a build for the processor at hand (-march=native) the flags tell
+ * neither these nor the model that it is tuned for. */
 const char *cpu_features(void);
 
 #endif

@@ -276,6 +276,34 @@ static void describe_build(char *buf, size_t size) {
              (unsigned)hash_more(hash, build, strlen(build)), build);
 }
 
+/* The words that `other` lacks. */
+static void list_beyond(char *buf, size_t size, const char *words, const char *other) {
+    *buf = '\0';
+    for (size_t n; *(words += strspn(words, " ")); words += n) {
+        const char *at = other;
+        n = strcspn(words, " ");
+        while (*at && !(strcspn(at, " ") == n && !memcmp(at, words, n)))
+            at += strcspn(at, " "), at += strspn(at, " ");
+        if (!*at) format_add(buf, size, "%s%.*s", *buf ? " " : "", (int)n, words);
+    }
+}
+
+/* Told word by word, since flags of -march=native look alike. Ranks of one version say it. */
+static bool is_for_one_processor(Err *err) {
+    enum { MOST = 1024 };
+    char here[MOST] = "", more[MOST], less[MOST], (*all)[MOST] = mem_alloc((size_t)count, MOST);
+    bool ok = true;
+    snprintf(here, MOST, "%s", cpu_features());
+    MPI_Gather(here, MOST, MPI_CHAR, all, MOST, MPI_CHAR, 0, MPI_COMM_WORLD);
+    for (int r = 1; r < count && me == 0 && ok; r++) {
+        list_beyond(more, MOST, all[r], here);
+        list_beyond(less, MOST, here, all[r]);
+        ok = is_same(r, "build, for another processor,", more, less, err);
+    }
+    mem_free(all);
+    return ok;
+}
+
 /* Of rank 0 whether the others are what it is: so one of them tells. */
 static bool introduce(Err *err) {
     Introduction here = {0}, *all = mem_alloc((size_t)count, sizeof *all);
@@ -287,8 +315,10 @@ static bool introduce(Err *err) {
     hosts = mem_alloc((size_t)count, sizeof *hosts);
     for (int r = 0; r < count; r++) memcpy(hosts[r], all[r].host, sizeof *hosts);
     for (int r = 1; r < count && me == 0 && ok; r++)
-        ok = is_same(r, "version", all[r].version, here.version, err) &&
-             is_same(r, "build", all[r].build, here.build, err);
+        ok = is_same(r, "version", all[r].version, here.version, err);
+    ok = ok && is_for_one_processor(err);
+    for (int r = 1; r < count && me == 0 && ok; r++)
+        ok = is_same(r, "build", all[r].build, here.build, err);
     mem_free(all);
     return ok;
 }
