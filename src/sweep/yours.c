@@ -36,12 +36,12 @@ static bool take_line(Yours *y, const Lines *l, Err *err) {
     if (*seen)
         return err_set(err, EX_DATAERR,
                        "%s: line %d: '%s' is there again, as on line %d: which lines are yours to "
-                       "keep cannot be told",
+                       "keep cannot be told: mend that, or move the file away",
                        l->path, l->line, begins ? begin : end, *seen);
     if (ends && !y->begin)
         return err_set(err, EX_DATAERR,
                        "%s: line %d: '%s' without '%s' before it: which lines are yours to keep "
-                       "cannot be told",
+                       "cannot be told: mend that, or move the file away",
                        l->path, l->line, end, begin);
     *seen = l->line;
     return true;
@@ -62,7 +62,7 @@ static bool take_lines(Yours *y, const char *path, Err *err) {
     if (ok && !y->end)
         return err_set(err, EX_DATAERR,
                        "%s: line %d: '%s' without '%s' behind it: which lines are yours to keep "
-                       "cannot be told",
+                       "cannot be told: mend that, or move the file away",
                        path, y->begin, begin, end);
     return ok;
 }
