@@ -17,6 +17,7 @@
 #include "train/approximate.h"
 #include "train/bench.h"
 #include "train/helper.h"
+#include "train/override.h"
 #include "train/stop.h"
 
 typedef struct Options {
@@ -267,17 +268,6 @@ static bool check_keys(const Options *o, Err *err) {
     return ok;
 }
 
-/* Whether an override is none of a key of mechanisms, or of one that this mechanism has. */
-static bool concerns(const char *override, const char *mechanism) {
-    static const char start[] = "model.attention.";
-    char key[64];
-    if (strncmp(override, start, sizeof start - 1) != 0) return true;
-    override += sizeof start - 1;
-    snprintf(key, sizeof key, "%.*s", (int)strcspn(override, ".="), override);
-    const AttnMech *m = attn_find(mechanism);
-    return m && m->keys && schema_find(m->keys, key);
-}
-
 /* Runs this program for a row. `mechanism` and `length` are NULL where they are CONFIG's. */
 static cJSON *bench_config(const Options *o, const char *mechanism, const char *length, int team,
                            Err *err) {
@@ -294,7 +284,8 @@ static cJSON *bench_config(const Options *o, const char *mechanism, const char *
     if (o->data) argv[n++] = data;
     argv[n++] = (char *)(uintptr_t)o->config;
     for (int i = 0; i < o->noverrides; i++)
-        if (!mechanism || concerns(o->overrides[i], mechanism)) argv[n++] = o->overrides[i];
+        if (!mechanism || override_concerns(o->overrides[i], mechanism))
+            argv[n++] = o->overrides[i];
     if (mechanism) { /* where CONFIG names another, its keys go with it */
         snprintf(attention, sizeof attention, "model.attention.type=%s", mechanism);
         argv[n++] = attention;

@@ -10,7 +10,9 @@
 #include "io/json_print.h"
 #include "io/text.h"
 #include "train/config.h"
+#include "train/override.h"
 
+#define TYPE_KEY "model.attention.type"
 enum { MOST_SEED = 2147483647, VALUE_SHOWN = 48, NAME_SHOWN = 200 };
 
 /* ---- values ---- */
@@ -147,13 +149,46 @@ static bool add_seeds(Grid *g, const char *seeds, Err *err) {
     return ok;
 }
 
-static bool count_runs(Grid *g, Err *err) {
-    g->runs = 1;
+/* ---- combinations ---- */
+
+static int value_in(const Grid *g, int product, int key) {
+    const int others = g->nkeys - g->seeded;
+    int below = 1;
+    for (int i = g->seeded && key == others ? 0 : key + 1; i < others; i++) below *= g->keys[i].n;
+    return product / below % g->keys[key].n;
+}
+
+/* Whether the key is one of other mechanisms. What none of them has is misspelt: it stays, and is
+ * told. */
+static bool is_left_out(const Grid *g, int product, int key) {
+    const char *name = g->keys[key].key;
+    int type = 0;
+    while (type < g->nkeys && strcmp(g->keys[type].key, TYPE_KEY) != 0) type++;
+    if (type == g->nkeys || type == key) return false;
+    const GridKey *types = &g->keys[type];
+    if (override_concerns(name, types->text[value_in(g, product, type)])) return false;
+    for (int i = 0; i < types->n; i++)
+        if (override_concerns(name, types->text[i])) return true;
+    return false;
+}
+
+/* Of combinations that differ in what is left out alone the first is a run. */
+static bool is_run(const Grid *g, int product) {
+    for (int i = 0; i < g->nkeys; i++)
+        if (value_in(g, product, i) > 0 && is_left_out(g, product, i)) return false;
+    return true;
+}
+
+static bool find_runs(Grid *g, Err *err) {
+    int all = 1;
     for (int i = 0; i < g->nkeys; i++) {
-        if (g->runs > GRID_MOST_RUNS / g->keys[i].n)
+        if (all > GRID_MOST_RUNS / g->keys[i].n)
             return err_set(err, EX_USAGE, "more than %d runs", GRID_MOST_RUNS);
-        g->runs *= g->keys[i].n;
+        all *= g->keys[i].n;
     }
+    g->product = mem_alloc((size_t)all, sizeof *g->product);
+    for (int i = 0; i < all; i++)
+        if (is_run(g, i)) g->product[g->runs++] = i;
     return true;
 }
 
@@ -161,7 +196,7 @@ bool grid_open(Grid *g, char *const *lists, int count, const char *seeds, Err *e
     *g = (Grid){0};
     bool ok = true;
     for (int i = 0; ok && i < count; i++) ok = add_list(g, lists[i], err);
-    if (ok && (!seeds || add_seeds(g, seeds, err)) && count_runs(g, err)) return true;
+    if (ok && (!seeds || add_seeds(g, seeds, err)) && find_runs(g, err)) return true;
     grid_free(g);
     return false;
 }
@@ -178,20 +213,24 @@ void grid_free(Grid *g) {
         mem_free(k->key);
     }
     mem_free(g->keys);
+    mem_free(g->product);
     *g = (Grid){0};
 }
 
 /* ---- runs ---- */
 
 int grid_value(const Grid *g, int run, int key) {
-    const int others = g->nkeys - g->seeded;
-    int below = 1;
-    for (int i = g->seeded && key == others ? 0 : key + 1; i < others; i++) below *= g->keys[i].n;
-    return run / below % g->keys[key].n;
+    const int product = g->product[run];
+    return is_left_out(g, product, key) ? -1 : value_in(g, product, key);
 }
 
-void grid_overrides(const Grid *g, int run, char **overrides) {
-    for (int i = 0; i < g->nkeys; i++) overrides[i] = g->keys[i].assignment[grid_value(g, run, i)];
+int grid_overrides(const Grid *g, int run, char **overrides) {
+    int n = 0;
+    for (int i = 0; i < g->nkeys; i++) {
+        const int value = grid_value(g, run, i);
+        if (value >= 0) overrides[n++] = g->keys[i].assignment[value];
+    }
+    return n;
 }
 
 int grid_plain(const Grid *g, char **overrides) {
@@ -252,10 +291,11 @@ void grid_name(const Grid *g, int run, char name[GRID_NAME_SIZE]) {
     FILE *f = text_stream(&whole, &size);
     for (int i = 0, n = 0; i < g->nkeys; i++) {
         const GridKey *k = &g->keys[i];
+        const int v = grid_value(g, run, i);
         char key[GRID_NAME_SIZE], value[GRID_NAME_SIZE];
-        if (!k->named) continue;
+        if (!k->named || v < 0) continue;
         print_safe(key, short_key(g, i));
-        print_safe(value, k->text[grid_value(g, run, i)]);
+        print_safe(value, k->text[v]);
         fprintf(f, "%s%s=%s", n++ ? "," : "", key, value);
     }
     fclose(f);

@@ -1,7 +1,8 @@
 /* The grid of a sweep: keys with lists of values, and the cross product of these.
  *
  * Run 0, 1, ... : all combinations for the first seed, then for the next; among them the key that
- * was given last changes first. */
+ * was given last changes first. Of several mechanisms a key of model.attention goes to those that
+ * have it, if one has: the others have one run where these have one a value. */
 #ifndef SWEEP_GRID_H
 #define SWEEP_GRID_H
 
@@ -22,7 +23,8 @@ typedef struct GridKey {
 typedef struct Grid {
     GridKey *keys;
     int nkeys, runs;
-    bool seeded; /* the last key is train.seed, of --seeds */
+    int *product; /* (runs) which of all combinations a run is, counted in this order */
+    bool seeded;  /* the last key is train.seed, of --seeds */
 } Grid;
 
 /* `lists`: count strings "key=v1,v2,...", split at commas outside brackets, braces and quotes;
@@ -30,10 +32,10 @@ typedef struct Grid {
 bool grid_open(Grid *g, char *const *lists, int count, const char *seeds, Err *err);
 void grid_free(Grid *g);
 
-/* Which value (0, 1, ...) of a key a run has. */
+/* Which value (0, 1, ...) of a key a run has; -1: none, its mechanism has no such key. */
 int grid_value(const Grid *g, int run, int key);
-/* The run's overrides, "key=value" each, into (nkeys) pointers. */
-void grid_overrides(const Grid *g, int run, char **overrides);
+/* The run's overrides, "key=value" each, into (nkeys) pointers; returns how many. */
+int grid_overrides(const Grid *g, int run, char **overrides);
 /* The same for all keys that are not listed; returns how many. */
 int grid_plain(const Grid *g, char **overrides);
 

@@ -172,8 +172,8 @@ static bool look_at(Plan *p, int run, const Config *c, Err *err) {
 
 static bool load(const Plan *p, int run, Config *c, Err *err) {
     char **overrides = mem_alloc((size_t)p->grid.nkeys + 1, sizeof *overrides);
-    grid_overrides(&p->grid, run, overrides);
-    const bool ok = config_load(c, p->config, overrides, p->grid.nkeys, err);
+    const int n = grid_overrides(&p->grid, run, overrides);
+    const bool ok = config_load(c, p->config, overrides, n, err);
     mem_free(overrides);
     return ok;
 }

@@ -126,8 +126,8 @@ static void print_runs(FILE *f, const Plan *p, const SlurmJob *job) {
     for (int i = 0; i < p->grid.runs; i++) {
         if (!has_task(p, job, i)) continue;
         fprintf(f, "%d) run=(", i + 1);
-        grid_overrides(&p->grid, i, overrides);
-        for (int k = 0; k < p->grid.nkeys; k++) add_word(f, k ? " " : "", overrides[k]);
+        const int n = grid_overrides(&p->grid, i, overrides);
+        for (int k = 0; k < n; k++) add_word(f, k ? " " : "", overrides[k]);
         plan_run_dir(p, i, dir);
         add_word(f, " --out ", dir);
         fputs(") ;;\n", f);

@@ -44,8 +44,7 @@ static bool is_ours(const Sweep *s, int run) {
 /* ---- the process of a run ---- */
 
 /* The command that makes this run alone, to be freed. */
-static char *alone_command(const Sweep *s, char *const *overrides, const char *dir) {
-    const int n = s->plan.grid.nkeys;
+static char *alone_command(const Sweep *s, char *const *overrides, int n, const char *dir) {
     char **words = mem_alloc((size_t)n + 4, sizeof *words);
     words[0] = (char *)"cast_train";
     words[1] = (char *)s->r->plan.config;
@@ -76,16 +75,16 @@ static bool train_alone(const Sweep *s, int run, Err *err) {
     Config c = {0};
     TrainEnd end;
     MeterAmong among;
-    grid_overrides(g, run, overrides);
+    const int n = grid_overrides(g, run, overrides);
     plan_run_dir(&s->plan, run, dir);
     place_of(s, run, &among);
-    char *command = alone_command(s, overrides, dir);
+    char *command = alone_command(s, overrides, n, dir);
     const TrainRequest request = {
         .dir = dir, .command = command, .brief = s->brief, .among = is_shared(s) ? NULL : &among};
     lanes_open(s->r->threads);
     bool ok = lanes_start(err);
     if (ok) gemm_open();
-    ok = ok && config_load(&c, s->r->plan.config, overrides, g->nkeys, err) &&
+    ok = ok && config_load(&c, s->r->plan.config, overrides, n, err) &&
          train_run(&c, &request, &end, err);
     config_free(&c);
     mem_free(command);

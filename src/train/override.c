@@ -74,6 +74,16 @@ bool override_apply(cJSON *root, const Section *sections, char *const *overrides
     return true;
 }
 
+bool override_concerns(const char *override, const char *mechanism) {
+    static const char start[] = "model.attention.";
+    char key[64];
+    if (strncmp(override, start, sizeof start - 1) != 0) return true;
+    override += sizeof start - 1;
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(override, ".="), override);
+    const AttnMech *m = attn_find(mechanism);
+    return m && m->keys && schema_find(m->keys, key);
+}
+
 /* ---- blame ---- */
 
 /* Whether an override sets the key, what it is part of, or a part of it. */

@@ -20,6 +20,10 @@ typedef struct Section {
 bool override_apply(cJSON *root, const Section *sections, char *const *overrides, int count,
                     Err *err);
 
+/* Whether an override, "key=value" or the key alone, is none of a key of mechanisms, or of one that
+ * this mechanism has. */
+bool override_concerns(const char *override, const char *mechanism);
+
 /* The value of "key=value" as it sets it: of a key that is a text the text, whatever it looks like.
  * To be deleted. */
 cJSON *override_value(const Section *sections, const char *assignment);

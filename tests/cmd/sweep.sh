@@ -150,6 +150,16 @@ check "and may be tried again" grep -q '^to try again what failed: ' "$tmp/out"
 expect 1 '4 runs, 1 done, 1 begun, 2 cannot be run' "fail again" "${bad[@]}"
 expect 1 '^failed   run 1, ' "also where the ends of children are ignored" env --ignore-signal=CHLD "${bad[@]}"
 
+both=("$bin/cast_sweep" "$tmp/tiny.json" model.attention.type=cast,full model.attention.clusters=2,3 train.steps=2)
+expect 0 'both: 3 of 3 runs are done' "a key of one mechanism is none of the other's" "${both[@]}" --out "$tmp/both" --threads 1
+check "which has one run" test "$(cd "$tmp/both" && echo */)" = \
+    "type=cast,clusters=2/ type=cast,clusters=3/ type=full/"
+expect 0 '3 runs, 3 done' "and that is found again" "${both[@]}" --out "$tmp/both" --dry-run
+expect 0 'sbatch' "a job script" "${both[@]}" --out "$tmp/more" --slurm "$tmp/both.sh" --nodes 2
+check "gives it none of them" grep -q "^3) run=(model.attention.type=full train.steps=2 --out" "$tmp/both.sh"
+expect 78 "'model.attention.cluster' is unknown; did you mean" "one of neither is refused" \
+    "${both[@]}" model.attention.cluster=4 --out "$tmp/x"
+
 lacks() { # lacks WHY NAME KEY=VALUE...: one run cannot be, before the other is made
     expect 0 "cannot be run: $1" "$2" "$bin/cast_sweep" "$tmp/tiny.json" "${@:3}" --out "$tmp/lacks" --dry-run
     check "and the other can" grep -q 'to be run$' "$tmp/out"

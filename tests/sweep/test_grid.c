@@ -24,8 +24,8 @@ static Grid open_grid(char *const *lists, const char *seeds) {
 /* A run's overrides, with spaces between, and its name. */
 static void expect(const Grid *g, int run, const char *overrides, const char *name) {
     char *list[MOST], text[1024] = "", got[GRID_NAME_SIZE];
-    grid_overrides(g, run, list);
-    for (int i = 0; i < g->nkeys; i++) {
+    const int keys = grid_overrides(g, run, list);
+    for (int i = 0; i < keys; i++) {
         const size_t n = strlen(text);
         snprintf(text + n, sizeof text - n, "%s%s", i ? " " : "", list[i]);
     }
@@ -49,6 +49,33 @@ static void test_product(void **state) {
     assert_string_equal(plain[0], "train.lr=1");
     grid_name_key(&g, "train.lr");
     expect(&g, 0, NULL, "d=8,lr=1,heads=2,seed=3");
+    grid_free(&g);
+}
+
+/* A key of a mechanism goes to those that have it; one that none has to all. */
+static void test_mechanisms(void **state) {
+    (void)state;
+    Grid g = open_grid(LISTS("model.attention.clusters=4,8", "model.attention.type=cast,full,lsh",
+                             "model.attention.rounds=1,2", "train.lr=1,2", "model.attention.x=0"),
+                       "3,4");
+    assert_int_equal(g.runs, 2 * 2 * (2 + 1 + 2));
+    expect(&g, 0,
+           "model.attention.clusters=4 model.attention.type=cast train.lr=1 "
+           "model.attention.x=0 train.seed=3",
+           "clusters=4,type=cast,lr=1,seed=3");
+    expect(&g, 2, "model.attention.type=full train.lr=1 model.attention.x=0 train.seed=3",
+           "type=full,lr=1,seed=3");
+    expect(&g, 7,
+           "model.attention.type=lsh model.attention.rounds=2 train.lr=2 "
+           "model.attention.x=0 train.seed=3",
+           "type=lsh,rounds=2,lr=2,seed=3");
+    expect(&g, 8, NULL, "clusters=8,type=cast,lr=1,seed=3");
+    expect(&g, 19, NULL, "clusters=8,type=cast,lr=2,seed=4");
+    assert_int_equal(grid_value(&g, 2, 0), -1);
+    assert_int_equal(grid_value(&g, 8, 0), 1);
+    grid_free(&g);
+    g = open_grid(LISTS("model.attention.type=full", "model.attention.clusters=4,8"), NULL);
+    assert_int_equal(g.runs, 2); /* each of which is refused */
     grid_free(&g);
 }
 
@@ -180,10 +207,11 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),          cmocka_unit_test(test_single_values),
-        cmocka_unit_test(test_top_level_commas), cmocka_unit_test(test_values_once),
-        cmocka_unit_test(test_short_names),      cmocka_unit_test(test_safe_names),
-        cmocka_unit_test(test_long_names),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_product),     cmocka_unit_test(test_single_values),
+        cmocka_unit_test(test_mechanisms),  cmocka_unit_test(test_top_level_commas),
+        cmocka_unit_test(test_values_once), cmocka_unit_test(test_short_names),
+        cmocka_unit_test(test_safe_names),  cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
