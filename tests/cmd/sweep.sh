@@ -150,7 +150,7 @@ check "and may be tried again" grep -q '^to try again what failed: ' "$tmp/out"
 expect 1 '4 runs, 1 done, 1 begun, 2 cannot be run' "fail again" "${bad[@]}"
 expect 1 '^failed   run 1, ' "also where the ends of children are ignored" env --ignore-signal=CHLD "${bad[@]}"
 
-both=("$bin/cast_sweep" "$tmp/tiny.json" model.attention.type=cast,full model.attention.clusters=2,3 train.steps=2)
+both=("$bin/cast_sweep" "$tmp/tiny.json" "model.attention.type=cast,full" "model.attention.clusters=2,3" train.steps=2)
 expect 0 'both: 3 of 3 runs are done' "a key of one mechanism is none of the other's" "${both[@]}" --out "$tmp/both" --threads 1
 check "which has one run" test "$(cd "$tmp/both" && echo */)" = \
     "type=cast,clusters=2/ type=cast,clusters=3/ type=full/"
