@@ -82,8 +82,9 @@ static const Option options[] = {
      "published accuracies by task, and ours of each mechanism, of best and last weights, instead"},
     {"compare", OPTION_FLAG, AT(compare), NULL,
      "of two RUNs, each a run or seeds of one recipe, or of all runs of two recipes, a sweep's, "
-     "say: the difference of their tests, with standard errors, its 95 % interval (Student's "
-     "t) and which is higher"},
+     "say: the difference of their tests, with standard errors, its 95 % interval and p "
+     "(Student's t) and which is higher; of more recipes, each beside that of the first run, by p "
+     "of all together (Holm)"},
     {"each", OPTION_FLAG, AT(each), NULL, "each run by itself, by its name"},
     {"plot", OPTION_OWN, AT(plot), "FILE",
      "a plot instead of the table, as .svg, .png or .pdf, drawn by gnuplot (Debian: gnuplot-nox)",
@@ -331,25 +332,29 @@ static bool begins_with(const RunSet *set, const Group *a, const Group *b) {
     return i < set->n && group_has(a, &set->run[i]);
 }
 
-/* Runs of two recipes, named one by one. That of the first run is the first. */
+/* The two of a set. That of the first run is the first. */
+static bool compare_two(Table *t, const Groups *g, const RunSet *set, Err *err) {
+    const bool turned = !begins_with(set, &g->group[0], &g->group[1]);
+    const Groups side[2] = {{.group = &g->group[turned], .n = 1},
+                            {.group = &g->group[!turned], .n = 1}};
+    char *names[2] = {group_label(g, side[0].group, NULL), group_label(g, side[1].group, NULL)};
+    const bool ok = compare_table(t, &side[0], &side[1], names, err);
+    for (int i = 0; i < 2; i++) mem_free(names[i]);
+    return ok;
+}
+
+/* Runs of several recipes, named one by one. */
 static bool compare_groups(const Options *o, Err *err) {
     RunSet set;
     Groups g;
     Table t;
     if (!runs_read(&set, o->line.words, o->line.nwords, false, err)) return false;
     groups_make(&g, &set, false);
-    bool ok = g.n == 2 ||
+    bool ok = g.n > 1 ||
               err_set(err, EX_USAGE,
                       "--compare is of two recipes or sets of data, and these runs have %d", g.n);
-    if (ok) {
-        const bool turned = !begins_with(&set, &g.group[0], &g.group[1]);
-        const Groups side[2] = {{.group = &g.group[turned], .n = 1},
-                                {.group = &g.group[!turned], .n = 1}};
-        char *names[2] = {group_label(&g, side[0].group, NULL),
-                          group_label(&g, side[1].group, NULL)};
-        ok = compare_table(&t, &side[0], &side[1], names, err) && give_table(o, &t, err);
-        for (int i = 0; i < 2; i++) mem_free(names[i]);
-    }
+    ok = ok && (g.n == 2 ? compare_two : compare_family)(&t, &g, &set, err) &&
+         give_table(o, &t, err);
     groups_free(&g);
     runs_free(&set);
     return ok;

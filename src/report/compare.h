@@ -1,4 +1,4 @@
-/* Two experiments side by side: is the difference of their test accuracies more than chance? */
+/* Experiments side by side: are the differences of their test accuracies more than chance? */
 #ifndef REPORT_COMPARE_H
 #define REPORT_COMPARE_H
 
@@ -10,5 +10,8 @@
  * head the columns. EX_USAGE: one has several configs of a task; EX_NOINPUT: no task has finished
  * runs of both. On error nothing is to be freed. */
 bool compare_table(Table *t, const Groups *a, const Groups *b, char *const names[2], Err *err);
+
+/* Each group beside that of the first run of its task. EX_NOINPUT: as above. */
+bool compare_family(Table *t, const Groups *g, const RunSet *set, Err *err);
 
 #endif

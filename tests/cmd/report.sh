@@ -507,11 +507,16 @@ for run in "a 1 0.30" "a 2 0.34" "b 1 0.50" "b 2 0.52"; do
 done
 a=$tmp/pair/a b=$tmp/pair/b
 # The difference has 5.506 degrees of freedom, with which t is 2.50110.
-expect 0 '^listops,32,2.485155931,2,51,1.870561413,2,19,3.110466203,11.220[0-9]*,26.779[0-9]*,higher' "a difference" \
+expect 0 '^listops,32,2.485155931,2,51,1.870561413,2,19,3.110466203,11.220[0-9]*,26.779[0-9]*,0.0012053935[0-9]*,higher' "a difference" \
     "$report" "$a" "$b" --compare --format csv
-expect 0 '^listops,.*,-26.779[0-9]*,-11.220[0-9]*,lower' "the other way" "$report" "$b" "$a" --compare --format csv
+expect 0 '^listops,.*,-26.779[0-9]*,-11.220[0-9]*,0.0012053935[0-9]*,lower' "the other way" "$report" "$b" "$a" --compare --format csv
 expect 0 'not told apart' "a run and itself" "$report" "$a/1" "$a/1" --compare
-check "tells of one seed" grep -q 'Of a single seed' "$tmp/out"
+check "tells of one seed" grep -q '^Of one seed each' "$tmp/out"
+expect 0 'higher in these runs' "of one seed each it is the runs that differ" "$report" "$a/1" "$b/1" --compare
+# With the spread of the other, 1.41: 1 + 1/2 of its square, 2.1 and 2.5 of the test sets.
+expect 0 '^listops,30,1.449137675,1,51,1.870561413,2,21,2.756628375,.*,higher' "one seed has the spread of several" \
+    "$report" "$a/1" "$b" --compare --format csv
+check "which is told" bash -c "'$report' '$a/1' '$b' --compare | grep -q '^One seed beside several'"
 make_run "$tmp/pair/b/other" 8 1 20 0.4
 sed -i 's/"which": "best"/"count": 1000, &/' "$tmp/pair/b/other/metrics.jsonl"
 expect 64 'b has 2 recipes or sets of data of listops: name all runs of two' "several configs" "$report" "$a" "$b" --compare
@@ -525,6 +530,16 @@ expect 0 '^A: clusters 4\. B: clusters 8\.' "or a copy of" "$report" "$tmp/z-cop
 cp -r "$b/other" "$tmp/z-other"
 expect 0 '^A: clusters 8\. B: clusters 4\.' "whichever" "$report" "$tmp/z-other" "$b/other" "$b"/[12] --compare
 expect 64 'of two recipes or sets of data, and these runs have 1' "of one" "$report" "$a/1" "$a/2" "$b/1" --compare
+make_run "$tmp/pair/b/third" 16 1 20 0.45
+make_run "$tmp/pair/b/begun" 32 1 10 0.5
+sed -i 's/"which": "best"/"count": 1000, &/' "$tmp/pair/b/third/metrics.jsonl"
+expect 0 '^listops,clusters 8,40,1.549193338,1,,,,,,,.?$' "of several recipes the first is held" \
+    "$report" "$b/other" "$b/third" "$b" --compare --format csv
+check "against each other one" test "$(grep -a '^listops' "$tmp/out" | cut -d , -f 2,3,6 | paste -sd ' ')" = \
+    "clusters 8,40, clusters 4,51,11 clusters 16,45,5"
+check "with p of both together" grep -qE '^listops,clusters 4,.*,0.005906[0-9]*,0.011812[0-9]*,higher' "$tmp/out"
+expect 0 '^Each is held against the first of its task' "and so it says" "$report" "$b" --compare
+rm -r "$tmp/pair/b/third" "$tmp/pair/b/begun"
 sed 's/listops/text/' "$a/1/config.json" >"$tmp/text.json"
 cp -r "$a/1" "$tmp/pair/of-text" && cp "$tmp/text.json" "$tmp/pair/of-text/config.json"
 expect 66 'no task with finished runs of both' "runs of two tasks" "$report" "$a/1" "$tmp/pair/of-text" --compare
@@ -533,7 +548,7 @@ for side in a b; do
     sed -i 's/"train": {/&"objective": "masked", /' "$tmp/pair/masked-$side/config.json"
     sed -i 's/"which": "best"/"count": 1000, &/' "$tmp/pair/masked-$side/metrics.jsonl"
 done
-expect 0 'masked.*,20,,,,not told apart' "nothing is certain of one masked run a side" \
+expect 0 'masked.*,20,,,,,not told apart' "nothing is certain of one masked run a side" \
     "$report" "$tmp/pair/masked-a" "$tmp/pair/masked-b" --compare --format csv
 expect 64 'of two recipes or sets of data, and these runs have 1' "one recipe alone" "$report" "$a" --compare
 expect 0 '^A: clusters 4\. B: clusters 8\.' "a directory of two recipes" "$report" "$b" --compare
@@ -548,7 +563,7 @@ for run in "a 1 0.5 f0" "a 2 0.625 f8" "b 1 1 ff" "b 2 0.875 fe"; do
 done
 same=("$report" "$tmp/same/a" "$tmp/same/b" --compare)
 expect 0 '^listops,.*,37.5,18.97366[0-9]*,' "the same examples" "${same[@]}" --format csv
-expect 0 '^B - A is taken example by example' "which is told" "${same[@]}"
+expect 0 '^Differences are taken example by example' "which is told" "${same[@]}"
 # Seeds that happen to be alike, 0.5 twice and 0.75 twice, are no certainty: with 1 and -1 the ten have squares of 2.6
 # about their mean, and a hundredth of that is the least.
 for run in "a 1 0.5 f0" "a 2 0.5 0f" "b 1 0.75 fc" "b 2 0.75 3f"; do
@@ -602,7 +617,7 @@ data far here 9
 echo '{"kind": "change", "step": 10, "epoch": 2, "what": "data.train", "was": "aa", "now": "bb"}' >>"$tmp/data/far/metrics.jsonl"
 expect 0 'accept-data\) +\|.* 80.00 ' "one that changed them is apart" "$report" "$tmp/data"
 data far there 8
-expect 0 '^listops,30,.*,80,.*,,,,,of other tests' "nothing is said of tests on other examples" \
+expect 0 '^listops,30,.*,80,.*,,,,,,of other tests' "nothing is said of tests on other examples" \
     "$report" "$tmp/data/one" "$tmp/data/far" --compare --format csv
 make_run "$tmp/data/wide" 8 1 20 0.60
 sed -i 's/"which": "best"/"count": 1000, &/' "$tmp/data/wide/metrics.jsonl"
@@ -612,10 +627,10 @@ expect 0 'listops \| +8 \| there: 9 / 9 / 9, hashes bb +\|' "another recipe's da
 echo '{ "version": "0.1.0" }' >"$tmp/data/two/env.json"
 data one here 9 aa
 data wide there 8
-expect 0 '^listops,32,.*,60,.*,,,,,of other tests' "whichever run tells of its tests" \
+expect 0 '^listops,32,.*,60,.*,,,,,,of other tests' "whichever run tells of its tests" \
     "$report" "$tmp/data/two" "$tmp/data/one" "$tmp/data/wide" --compare --format csv
 data wide here 9 aa
 sed -i 's/"count": 1000/"count": 100/' "$tmp/data/wide/metrics.jsonl"
-expect 0 '^listops,32,.*,60,.*,,,,,of other tests' "of a part of the test set neither" \
+expect 0 '^listops,32,.*,60,.*,,,,,,of other tests' "of a part of the test set neither" \
     "$report" "$tmp/data/one" "$tmp/data/two" "$tmp/data/wide" --compare --format csv
 expect 64 'compare takes no --papers' "with another table" "$report" "$a" "$b" --compare --papers
