@@ -340,6 +340,12 @@ double model_flops(const Model *m, int length) {
     return proj + lm + m->conf.depth * (block + 2 * n * d * m->conf.conv);
 }
 
+void model_attention_flops(const Model *m, int length, double *own, double *exact) {
+    const int N = model_tokens(m, length);
+    *own += m->mech->flops(m->attn, N);
+    *exact += attn_full.flops(m->attn, N);
+}
+
 double model_head_flops(const Model *m) {
     double d = m->conf.d, features = m->task.per_example == 2 ? 4 * d : d;
     if (m->task.masked > 0) return 0;

@@ -100,6 +100,8 @@ int model_projections(const Model *m);
 /* Useful floating-point operations of the forward pass on one document of `length` tokens: products
  * only, what the method needs, 2 for a multiply-add. The backward pass needs twice as many. */
 double model_flops(const Model *m, int length);
+/* Adds those of attention between its projections, of a layer, and those of exact attention. */
+void model_attention_flops(const Model *m, int length, double *own, double *exact);
 /* The head's, a sample; in masked training of none. */
 double model_head_flops(const Model *m);
 

@@ -42,11 +42,8 @@ static void count_class(Collector *c, const Batch *b, int i) {
 }
 
 static void count_flops(Assessment *a, const Model *m, const Sample *s) {
-    for (int i = 0; i < m->task.per_example; i++) {
-        const int N = model_tokens(m, s->length[i]);
-        a->flops += m->mech->flops(m->attn, N);
-        a->exact += attn_full.flops(m->attn, N);
-    }
+    for (int i = 0; i < m->task.per_example; i++)
+        model_attention_flops(m, s->length[i], &a->flops, &a->exact);
 }
 
 static void collect(void *ctx, const Batch *b) {

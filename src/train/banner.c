@@ -83,7 +83,7 @@ static void warn_of_cut(const Loader *f, int split, double share) {
 
 static void print_lengths(const Loader *f) {
     const OutlineWork w = outline_work(f);
-    char one[32], update[32], cut[128] = "";
+    char one[32], update[32], cut[128] = "", attention[96] = "";
     double share[SPLITS];
     for (int s = 0; s < SPLITS; s++) {
         share[s] = s == SPLIT_TRAIN ? w.cut : cut_share(f, s);
@@ -97,9 +97,13 @@ static void print_lengths(const Loader *f) {
     log_info("lengths  %.0f tokens an example on average, %.0f at most%s", w.tokens, w.most_tokens,
              cut);
     for (int s = 0; s < SPLITS; s++) warn_of_cut(f, s, share[s]);
-    log_info("work     %sFLOP an example forward, %sFLOP an update",
+    if (w.attention != 1)
+        snprintf(attention, sizeof attention,
+                 "; attention, without projections, %.3g %% of exact attention's",
+                 100 * w.attention);
+    log_info("work     %sFLOP an example forward, %sFLOP an update%s",
              format_count(one, sizeof one, w.flops),
-             format_count(update, sizeof update, outline_update_flops(f, &w)));
+             format_count(update, sizeof update, outline_update_flops(f, &w)), attention);
 }
 
 void banner_data(const Loader *f, int64_t horizon) {

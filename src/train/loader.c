@@ -218,6 +218,11 @@ double loader_flops(const Loader *f, int split, int example) {
     return flops;
 }
 
+void loader_attention_flops(const Loader *f, int split, int example, double *own, double *exact) {
+    for (int j = 0; j < f->c->model.task.per_example; j++)
+        model_attention_flops(&f->c->model, length(f, split, example, j), own, exact);
+}
+
 static int answers(const Loader *f, int split, int example) {
     const Model *m = &f->c->model;
     if (m->task.masked == 0) return 1;

@@ -88,5 +88,7 @@ int loader_index(const Loader *f, int split, int i);
  * forward pass. */
 double loader_tokens(const Loader *f, int split, int example);
 double loader_flops(const Loader *f, int split, int example);
+/* Adds those of attention between its projections, of a layer, and those of exact attention. */
+void loader_attention_flops(const Loader *f, int split, int example, double *own, double *exact);
 
 #endif

@@ -11,6 +11,7 @@
 OutlineWork outline_work(const Loader *f) {
     OutlineWork w = {0};
     const int n = f->examples[SPLIT_TRAIN];
+    double own = 0, exact = 0;
     for (int i = 0; i < n; i++) {
         const int example = loader_index(f, SPLIT_TRAIN, i);
         const double t = loader_tokens(f, SPLIT_TRAIN, example);
@@ -18,7 +19,9 @@ OutlineWork outline_work(const Loader *f) {
         w.flops += loader_flops(f, SPLIT_TRAIN, example) / n;
         if (t > w.most_tokens) w.most_tokens = t;
         w.cut += (double)loader_cuts(f, SPLIT_TRAIN, example) / n;
+        loader_attention_flops(f, SPLIT_TRAIN, example, &own, &exact);
     }
+    w.attention = own / exact;
     return w;
 }
 
@@ -83,6 +86,7 @@ static void add_data(cJSON *o, const Loader *f, int64_t horizon) {
     cJSON_AddNumberToObject(o, "updates", (double)horizon);
     cJSON_AddNumberToObject(o, "updates_an_epoch", (double)loader_updates_per_epoch(f));
     cJSON_AddNumberToObject(o, "gflop_forward", w.flops / 1e9);
+    cJSON_AddNumberToObject(o, "attention_share", w.attention);
     cJSON_AddNumberToObject(o, "gflop_update", outline_update_flops(f, &w) / 1e9);
 }
 

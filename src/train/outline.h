@@ -6,10 +6,11 @@
 
 #include "train/loader.h"
 
-/* Of the training examples: tokens, and useful operations of a forward pass, of one on average; and
- * the share of those that are cut at model.max_length. */
+/* Of the training examples: tokens, and useful operations of a forward pass, of one on average; the
+ * share of those that are cut at model.max_length; and attention's operations between its
+ * projections, as a share of exact attention's. */
 typedef struct OutlineWork {
-    double tokens, most_tokens, flops, cut;
+    double tokens, most_tokens, flops, cut, attention;
 } OutlineWork;
 OutlineWork outline_work(const Loader *f);
 /* Of an update. */

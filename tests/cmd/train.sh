@@ -319,6 +319,12 @@ same "samples are of the time since the line before" 'samples * elapsed' '3 * 4 
 same "tokens are those of examples" tokens 'samples * mean'
 same "FLOPs are forward and backward" gflops 'samples * 3 * forward'
 same "an update is of all its batches" all '3 * 4 * 2 * forward'
+"$bin/cast_eval" "$tmp/paced" --split train --json >"$tmp/evaluated" 2>/dev/null
+check "attention's share of exact attention's is that of cast_eval" grep -q \
+    "\"flops_share\":$(outlined attention_share | sed 's/[.]/[.]/')" "$tmp/evaluated"
+check "and is told" grep -qE "^work  .*; attention, without projections, [0-9.]+ % of exact attention's\$" "$tmp/said"
+"${paced[@]}" model.attention.type=full --out "$tmp/dry" --dry-run >"$tmp/full" 2>&1
+check "but not of exact attention" bash -c "grep -q '^work  ' '$tmp/full' && ! grep -q 'of exact' '$tmp/full'"
 # shellcheck disable=SC2016
 check "a share is of about the peak that a dry run measures" awk -v peak="$(outlined peak_gflops)" '
     $5 > 0 && ($4 > 9 * $5 * peak || $4 < $5 * peak / 9) { bad = 1 }
