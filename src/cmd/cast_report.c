@@ -127,7 +127,8 @@ static const Program program = {
     "is a file that 'cast_bench CONFIG --lengths N,M --mechanisms A,B --json' printed, or a CSV "
     "with its names, or for cores 'cast_bench CONFIG --scaling --json'; ROWS one with an object a "
     "line as 'cast_eval RUN --json' has it, 'cast_eval "
-    "RUN --approximation --json' or 'cast_bench CONFIG --approximation --json'.\n",
+    "RUN --approximation --json' or 'cast_bench CONFIG --approximation --json'; rows of one config "
+    "with the weights of several seeds are one point.\n",
     options,
     "A table is printed as well as a plot or page where --format, or --papers beside --plot, asks "
     "for it.\n",

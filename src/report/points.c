@@ -8,6 +8,8 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "io/json.h"
+#include "io/text.h"
+#include "report/figures.h"
 #include "report/settings.h"
 
 static const struct {
@@ -47,6 +49,13 @@ static void add_standard_error(Point *p, const cJSON *o) {
         p->value[POINT_ACCURACY_ERROR] = sqrt(share * (1 - share) / count);
 }
 
+static cJSON *recipe_of(const cJSON *o) {
+    const cJSON *config = json_at(o, "config");
+    cJSON *recipe = cJSON_IsObject(config) ? group_flat(config, false) : NULL;
+    cJSON_DeleteItemFromObjectCaseSensitive(recipe, "data.dir");
+    return recipe;
+}
+
 /* What it comes to; false: nothing. */
 static bool read_point(Point *p, cJSON *o) {
     const char *mechanism = json_string(o, "mechanism");
@@ -54,6 +63,10 @@ static bool read_point(Point *p, cJSON *o) {
     p->mechanism = mechanism ? mechanism : json_string(p->attention, "type");
     for (int i = 0; i < POINT_VALUES; i++) p->value[i] = json_number(o, values[i].key);
     add_standard_error(p, o);
+    p->above = p->above_error = NAN;
+    p->crc32 = json_string(o, "crc32");
+    p->which = json_string(o, "which");
+    p->recipe = p->crc32 ? recipe_of(o) : NULL;
     return p->mechanism && !(isnan(p->value[POINT_ERROR]) && isnan(p->value[POINT_ACCURACY]));
 }
 
@@ -72,9 +85,9 @@ static bool of_same_examples(Points *s, const Point *p, const cJSON *o, const ch
 static bool take_row(void *to, cJSON *o, const char **why) {
     Points *s = to;
     Point p;
-    s->json = mem_grow(s->json, (size_t)s->n + 1, sizeof *s->json);
+    s->json = mem_grow(s->json, (size_t)s->rows + 1, sizeof *s->json);
     s->point = mem_grow(s->point, (size_t)s->n + 1, sizeof *s->point);
-    s->json[s->n] = o;
+    s->json[s->rows++] = o;
     const bool ok = read_point(&p, o);
     if (ok) p.line = line_of(s, p.mechanism);
     s->point[s->n++] = p;
@@ -91,6 +104,112 @@ static char *setting_of(const Points *s, const Point *p, const cJSON **all) {
     for (int i = 0; i < s->n; i++)
         if (s->point[i].line == p->line) all[n++] = s->point[i].attention;
     return settings_text(p->attention, all, n);
+}
+
+/* ---- several weights ---- */
+
+static bool is_full(const Point *p) { return !strcmp(p->mechanism, "full"); }
+
+static bool same(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
+
+/* NULL: its accuracy with these weights is not among them. */
+static const Point *full_of(const Points *s, const char *crc32) {
+    for (int i = 0; i < s->n; i++) {
+        const Point *p = &s->point[i];
+        if (is_full(p) && !isnan(p->value[POINT_ACCURACY]) && same(p->crc32, crc32)) return p;
+    }
+    return NULL;
+}
+
+static void find_above(Points *s) {
+    s->apart = true;
+    for (int i = 0; i < s->n; i++) {
+        Point *p = &s->point[i];
+        const Point *full = full_of(s, p->crc32);
+        if (!full || isnan(p->value[POINT_ACCURACY])) continue;
+        p->above = p->value[POINT_ACCURACY] - full->value[POINT_ACCURACY];
+        s->apart = s->apart && is_full(p);
+    }
+}
+
+static bool says_as_much(const Point *a, const Point *b) {
+    for (int k = 0; k < POINT_VALUES; k++)
+        if (isnan(a->value[k]) != isnan(b->value[k])) return false;
+    return true;
+}
+
+static bool differ_in_weights(const Point *a, const Point *b) {
+    return a->line == b->line && a->crc32 && b->crc32 && strcmp(a->crc32, b->crc32) != 0 &&
+           same(a->which, b->which) && settings_same(a->recipe, b->recipe) && says_as_much(a, b);
+}
+
+/* Moves those that are one with the first of these n points behind it; returns how many they are.
+ */
+static int gather(Point *p, int n) {
+    int found = 1;
+    for (int i = 1; i < n; i++) {
+        bool all = true;
+        for (int j = 0; j < found; j++) all = all && differ_in_weights(&p[j], &p[i]);
+        if (!all) continue;
+        const Point x = p[i];
+        memmove(p + found + 1, p + found, (size_t)(i - found) * sizeof *p);
+        p[found++] = x;
+    }
+    return found;
+}
+
+static double standard_error(const Spread *s) { return s->sd / sqrt(s->n); }
+
+/* `x` is scratch for n. */
+static Point mean_of(const Point *p, int n, double *x) {
+    Point mean = p[0];
+    Spread spread[POINT_VALUES];
+    mean.weights = n;
+    if (n == 1) return mean;
+    for (int k = 0; k < POINT_VALUES; k++) {
+        for (int i = 0; i < n; i++) x[i] = p[i].value[k];
+        spread[k] = spread_of(x, n);
+        mean.value[k] = spread[k].mean;
+    }
+    mean.value[POINT_ACCURACY_ERROR] = standard_error(&spread[POINT_ACCURACY]);
+    for (int i = 0; i < n; i++) x[i] = p[i].above;
+    const Spread above = spread_of(x, n);
+    mean.above = above.mean;
+    if (!is_full(&mean)) mean.above_error = standard_error(&above);
+    return mean;
+}
+
+static void free_point(Point *p) {
+    mem_free(p->setting);
+    cJSON_Delete(p->recipe);
+}
+
+static void merge(Points *s) {
+    double *x = mem_alloc((size_t)s->n, sizeof *x);
+    int n = 0;
+    for (int i = 0, k; i < s->n; i += k) {
+        k = gather(&s->point[i], s->n - i);
+        const Point mean = mean_of(&s->point[i], k, x);
+        for (int j = 1; j < k; j++) free_point(&s->point[i + j]);
+        s->point[n++] = mean;
+        s->several = s->several || k > 1;
+    }
+    s->n = n;
+    mem_free(x);
+}
+
+/* Of other weights than full attention's the error is of both. */
+static void find_above_apart(Points *s) {
+    const Point *full = NULL;
+    for (int i = 0; i < s->n && !full; i++)
+        if (is_full(&s->point[i]) && !isnan(s->point[i].value[POINT_ACCURACY])) full = &s->point[i];
+    for (int i = 0; i < s->n && full; i++) {
+        Point *p = &s->point[i];
+        p->above = p->value[POINT_ACCURACY] - full->value[POINT_ACCURACY];
+        if (p->weights > 1 && full->weights > 1 && !is_full(p))
+            p->above_error =
+                hypot(p->value[POINT_ACCURACY_ERROR], full->value[POINT_ACCURACY_ERROR]);
+    }
 }
 
 /* ---- the whole ---- */
@@ -118,36 +237,26 @@ bool points_read(Points *s, char *const *paths, int n, Err *err) {
         return false;
     }
     const cJSON **all = mem_alloc((size_t)s->n, sizeof *all);
-    for (int i = 0; i < s->n; i++) {
-        s->point[i].setting = setting_of(s, &s->point[i], all);
-        for (int k = 0; k < POINT_VALUES; k++) s->has[k] |= !isnan(s->point[i].value[k]);
-    }
+    for (int i = 0; i < s->n; i++) s->point[i].setting = setting_of(s, &s->point[i], all);
     mem_free(all);
+    find_above(s);
+    merge(s);
+    if (s->apart) find_above_apart(s);
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; k < POINT_VALUES; k++) s->has[k] |= !isnan(s->point[i].value[k]);
     qsort(s->point, (size_t)s->n, sizeof *s->point, by_cost);
     return true;
 }
 
 void points_free(Points *s) {
-    for (int i = 0; i < s->n; i++) {
-        mem_free(s->point[i].setting);
-        cJSON_Delete(s->json[i]);
-    }
+    for (int i = 0; i < s->n; i++) free_point(&s->point[i]);
+    for (int i = 0; i < s->rows; i++) cJSON_Delete(s->json[i]);
     mem_free(s->point);
     mem_free(s->json);
     *s = (Points){0};
 }
 
-/* NaN: full attention is not among them. */
-static double accuracy_of_full(const Points *s) {
-    double accuracy = NAN;
-    for (int i = 0; i < s->n && isnan(accuracy); i++)
-        if (!strcmp(s->point[i].mechanism, "full")) accuracy = s->point[i].value[POINT_ACCURACY];
-    return accuracy;
-}
-
-void points_table(Table *t, const Points *s) {
-    const double full = accuracy_of_full(s);
-    *t = (Table){0};
+static void add_columns(Table *t, const Points *s, bool above) {
     table_column(t, "attention", "mechanism", COLUMN_TEXT, 0);
     table_column(t, "setting", "setting", COLUMN_TEXT, 0);
     for (int k = 0; k < POINT_VALUES; k++) {
@@ -157,15 +266,40 @@ void points_table(Table *t, const Points *s) {
         c->best = values[k].best;
         c->spare = values[k].spare;
     }
-    if (!isnan(full)) table_column(t, "above full", "above_full", COLUMN_NUMBER, 2);
+    if (s->several) table_column(t, "weights", "weights", COLUMN_NUMBER, 0);
+    if (above)
+        table_column(t, "above full", "above_full", s->several ? COLUMN_ESTIMATE : COLUMN_NUMBER,
+                     2);
+}
+
+static void add_note(Table *t, const Points *s, bool above) {
+    const char *differences =
+        !above     ? ""
+        : s->apart ? " above full: the difference from full attention's mean, with weights of its "
+                     "own; ± is its standard error, of both."
+                   : " above full: the mean difference from full attention with the same weights; "
+                     "± is its standard error over those that full attention has, too.";
+    table_note(t, text_format("Where a row has several weights it shows their means, and the "
+                              "standard error is over them; of one it is that of the examples.%s",
+                              differences));
+}
+
+void points_table(Table *t, const Points *s) {
+    bool above = false;
+    for (int i = 0; i < s->n; i++) above = above || !isnan(s->point[i].above);
+    *t = (Table){0};
+    add_columns(t, s, above);
     for (int i = 0; i < s->n; i++) {
+        const Point *p = &s->point[i];
         Cell *c = table_row(t);
-        cell_text(c++, s->point[i].mechanism);
-        cell_text(c++, s->point[i].setting);
+        cell_text(c++, p->mechanism);
+        cell_text(c++, p->setting);
         for (int k = 0; k < POINT_VALUES; k++)
-            if (s->has[k]) (c++)->mean = values[k].scale * s->point[i].value[k];
-        if (!isnan(full)) c->mean = 100 * (s->point[i].value[POINT_ACCURACY] - full);
+            if (s->has[k]) (c++)->mean = values[k].scale * p->value[k];
+        if (s->several) (c++)->mean = p->weights;
+        if (above) c->mean = 100 * p->above, c->sd = 100 * p->above_error;
     }
+    if (s->several) add_note(t, s, above);
 }
 
 /* ---- the plot: a panel for each of what they come to ---- */

@@ -305,6 +305,29 @@ sed '2s/2500/100/' "$tmp/points" >"$tmp/fewer"
 expect 65 'fewer: line 2: has the accuracy of other examples' "but of other examples" "$report" "$tmp/fewer" --what points
 sed '1s/{/&"split": "test", /; 2s/{/&"split": "val", /' "$tmp/points" >"$tmp/splits"
 expect 65 'splits: line 2: has the accuracy of other examples' "or of another split" "$report" "$tmp/splits" --what points
+# Rows of several weights, of a config each that tells its seed.
+weighed() { # weighed MECHANISM CRC32 ACCURACY SEED
+    printf '{"config": {"train": {"seed": %s}, "model": {"attention": {"type": "%s"}}}, "crc32": "%s", "accuracy": %s, "count": 100}\n' \
+        "$4" "$1" "$2" "$3"
+}
+points=("$report" "$tmp/weights" --what points --format csv)
+{ weighed full a 0.5 1 && weighed full b 0.75 2; } >"$tmp/weights"
+{ weighed lsh b 0.5 2 && weighed lsh a 0.5 1; } >>"$tmp/weights"
+expect 0 '^lsh,,50,0,2,-12.5,12.5' "rows of several weights are one, held against the same weights" "${points[@]}"
+check "full attention's, too" grep -q '^full,,62.5,12.5,2,0,' "$tmp/out"
+check "which a note says" grep -q 'difference from full attention with the same weights' \
+    <("$report" "$tmp/weights" --what points --format md)
+weighed lsh c 0.25 3 >>"$tmp/weights"
+expect 0 '^lsh,,41.66[0-9]*,8.33[0-9]*,3,-12.5,12.5' "one that full attention lacks has no difference" "${points[@]}"
+sed -i '1d; s/"count"/"flops_share": 1, &/' "$tmp/weights"
+weighed smyrf b 0.5 2 | sed 's/"seed": 2/&, "batch": 99/' >>"$tmp/weights"
+weighed smyrf a 0.25 1 >>"$tmp/weights"
+expect 0 '^smyrf,,,25,4.33[0-9]*,1,,' "nor has a row of such weights; other configs are other rows" "${points[@]}"
+check "of which the other has one" grep -q '^smyrf,,,50,5,1,-25,' "$tmp/out"
+{ weighed full a 0.5 1 && weighed lsh b 0.25 1; } >"$tmp/weights"
+expect 0 '^lsh,,25,4.33[0-9]*,-25' "weights trained apart are held against full attention's" "${points[@]}"
+{ weighed full c 0.75 2 && weighed lsh d 0.75 2; } >>"$tmp/weights"
+expect 0 '^lsh,,50,25,2,-12.5,27.9' "with the errors of both" "${points[@]}"
 echo '{"mechanism": "full", "accuracy": 0.5}' >"$tmp/points"
 expect 64 "nothing to draw" "a plot over no cost" "$report" "$tmp/points" --what points --plot "$tmp/x.svg"
 printf '{"mechanism": "full", "error": 0.5}\n{"mechanism": "full"}\n' >"$tmp/points"
