@@ -59,8 +59,9 @@ static const Program program = {
     "N]\n"
     "       cast_eval RUN|CHECKPOINT [key=value ...] --approximation [--split SPLIT]\n"
     "                 [--last | --average] [--limit N] [--json] [--threads N]\n\n"
-    "Accuracy and loss of a trained model on a split of its data, as cast_train measures them; "
-    "what is taken for what; accuracy by length. With --input, what it takes examples of one's own "
+    "Accuracy, with its standard error, and loss of a trained model on a split of its data, as "
+    "cast_train measures them; what is taken for what; accuracy by length. With --input, what it "
+    "takes examples of one's own "
     "for. RUN is a run's directory, CHECKPOINT one of the "
     "safetensors in it, or what cast_export wrote.\n\n"
     "key=value changes the config that it was trained under, where the weights allow it:\n"
@@ -153,6 +154,18 @@ static bool show_approximation(const Options *o, const Trained *t, Err *err) {
     return ok;
 }
 
+/* A directory of several runs is a mistake that a loop mends. */
+static bool tell_of_all(const Options *o, Err *err) {
+    char why[sizeof err->text];
+    const char *place = o->request.line.words[0];
+    if (!run_are_in(place)) return false;
+    snprintf(why, sizeof why, "%s", err->text);
+    return err_set(err, err->code,
+                   "%s; for all of them: for run in \"%s\"/*/; do cast_eval \"$run\" --json "
+                   ">>rows.jsonl; done; cast_report rows.jsonl --what points",
+                   why, place);
+}
+
 static bool eval(Options *o, Err *err) {
     Trained t;
     const int threads = lanes_open(o->threads);
@@ -160,7 +173,7 @@ static bool eval(Options *o, Err *err) {
     gemm_open();
     /* What attention reads takes memory: as many examples at a time as are computed at a time. */
     if (o->approximation) o->request.batch = threads;
-    if (!trained_open(&t, &o->request, err)) return false;
+    if (!trained_open(&t, &o->request, err)) return tell_of_all(o, err);
     const bool ok = o->approximation   ? show_approximation(o, &t, err)
                     : o->request.input ? show_predictions(o, &t, err)
                                        : show_accuracy(o, &t, err);

@@ -127,6 +127,8 @@ void assess_free(Assessment *a) {
 
 static double share(int part, int whole) { return whole ? (double)part / whole : NAN; }
 
+static double share_error(double p, int count) { return sqrt(p * (1 - p) / count); }
+
 static int at(const Assessment *a, int label, int predicted) {
     return a->confusion[(size_t)label * (size_t)a->K + (size_t)predicted];
 }
@@ -171,12 +173,23 @@ static void print_mistakes(FILE *f, const Assessment *a, const Trained *t) {
     }
 }
 
-static void print_lengths(FILE *f, const Assessment *a) {
+/* " ± 2.79": the standard error of a share of so many examples, in per cent; "": masked tokens of
+ * one document are no examples of their own. */
+static const char *error_text(char *buf, size_t size, double p, int count, int digits,
+                              const Trained *t) {
+    *buf = '\0';
+    if (!trained_guesses(t)) snprintf(buf, size, " ± %.*f", digits, 100 * share_error(p, count));
+    return buf;
+}
+
+static void print_lengths(FILE *f, const Assessment *a, const Trained *t) {
+    char error[32];
     fprintf(f, "\nby length: tokens, examples, accuracy\n");
     for (int i = 0; i < a->bins; i++) {
         const LengthBin *b = &a->bin[i];
-        fprintf(f, "  %6d to %-6d %8d  %5.1f %%\n", b->from, b->to, b->count,
-                100 * share(b->correct, b->answers));
+        const double right = share(b->correct, b->answers);
+        fprintf(f, "  %6d to %-6d %8d  %5.1f%s %%\n", b->from, b->to, b->count, 100 * right,
+                error_text(error, sizeof error, right, b->count, 1, t));
     }
 }
 
@@ -190,17 +203,20 @@ static const RunLine *measured(const Assessment *a, const Trained *t) {
     return t->from.run.tested[which] && same ? l : NULL;
 }
 
-static const char *describe(char *buf, size_t size, const Score *s, const Trained *t) {
+/* `error`: behind the accuracy. */
+static const char *describe(char *buf, size_t size, const Score *s, const char *error,
+                            const Trained *t) {
     char loss[64];
     loss_text(loss, sizeof loss, s->loss, t->config.train.objective);
-    snprintf(buf, size, "%.2f %%, %s", 100 * s->accuracy, loss);
+    snprintf(buf, size, "%.2f%s %%, %s", 100 * s->accuracy, error, loss);
     return buf;
 }
 
 static void print_measured(FILE *f, const Assessment *a, const Trained *t, const RunLine *l) {
     char was[96], now[96];
     const Score then = {l->value[RUN_ACCURACY], l->value[RUN_LOSS]};
-    if (!strcmp(describe(was, sizeof was, &then, t), describe(now, sizeof now, &a->score, t)))
+    if (!strcmp(describe(was, sizeof was, &then, "", t),
+                describe(now, sizeof now, &a->score, "", t)))
         fprintf(f, "as cast_train measured it\n");
     else
         fprintf(f, "cast_train measured %s: the data, the program or the machine is another\n",
@@ -218,18 +234,22 @@ static void print_commonest(FILE *f, const Assessment *a, const Trained *t) {
 }
 
 void assess_print(FILE *f, const Assessment *a, const Trained *t) {
-    char score[96];
+    char score[128], error[32];
     trained_print(f, t);
+    error_text(error, sizeof error, a->score.accuracy, a->count, 2, t);
     fprintf(f, "\n%s accuracy of %s (update %lld): %s, %d examples\n", split_names[t->split],
-            t->from.which, (long long)t->from.update, describe(score, sizeof score, &a->score, t),
-            a->count);
+            t->from.which, (long long)t->from.update,
+            describe(score, sizeof score, &a->score, error, t), a->count);
+    if (*error)
+        fprintf(f, "± is the standard error of a share p of so many examples, "
+                   "sqrt(p (1 - p) / examples)\n");
     if (a->cut)
         fprintf(f, "%d of them %s longer than the %d tokens that the model reads, and cut\n",
                 a->cut, a->cut == 1 ? "is" : "are", t->config.model.conf.max_length);
     const RunLine *l = measured(a, t);
     if (l) print_measured(f, a, t, l);
     if (a->K) print_commonest(f, a, t);
-    if (a->bins) print_lengths(f, a);
+    if (a->bins) print_lengths(f, a, t);
     if (!a->confusion) return;
     if (a->K <= CLASSES_SHOWN)
         print_confusion(f, a, t);
@@ -260,6 +280,8 @@ void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
     cJSON_AddNumberToObject(o, "accuracy", a->score.accuracy);
     cJSON_AddNumberToObject(o, "loss", a->score.loss);
     if (trained_guesses(t)) cJSON_AddNumberToObject(o, "bits", a->score.loss / log(2));
+    if (!trained_guesses(t))
+        cJSON_AddNumberToObject(o, "accuracy_error", share_error(a->score.accuracy, a->count));
     cJSON_AddNumberToObject(o, "flops_share", a->flops / a->exact);
     trained_add_classes(t, o);
     if (a->K) cJSON_AddItemToObject(o, "labels", cJSON_CreateIntArray(a->labels, a->K));

@@ -258,14 +258,15 @@ static void read_env(Run *r) {
         log_warn("%s; the run is shown without it", err.text);
 }
 
-/* Up to three runs in a directory, as a sweep's is; "": it has none. */
-static void name_runs_in(const char *dir, char *buf, size_t size) {
+/* Up to three runs in a directory, as a sweep's is; "": it has none. Returns how many it names, and
+ * 1 more for others. */
+static int name_runs_in(const char *dir, char *buf, size_t size) {
     enum { MOST = 3 };
     FileList names;
     Err ignored;
     int n = 0;
     *buf = '\0';
-    if (!file_list(&names, dir, "", "", &ignored)) return;
+    if (!file_list(&names, dir, "", "", &ignored)) return 0;
     for (int i = 0; i < names.n && n <= MOST; i++) {
         if (!file_is_dir(names.name[i]) || !run_is_there(names.name[i])) continue;
         format_add(buf, size, "%s%s",
@@ -273,6 +274,12 @@ static void name_runs_in(const char *dir, char *buf, size_t size) {
         n++;
     }
     file_list_free(&names);
+    return n;
+}
+
+bool run_are_in(const char *dir) {
+    char runs[512];
+    return !run_is_there(dir) && name_runs_in(dir, runs, sizeof runs) > 1;
 }
 
 bool run_check_there(const char *dir, Err *err) {

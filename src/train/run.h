@@ -58,6 +58,8 @@ bool run_read(Run *r, const char *dir, bool curves, Err *err);
 bool run_is_there(const char *dir);
 /* The same; EX_NOINPUT, with those in it, if it holds runs. */
 bool run_check_there(const char *dir, Err *err);
+/* Whether it is none, and several are in it. */
+bool run_are_in(const char *dir);
 void run_free(Run *r);
 
 /* A number of the config, "model.attention.clusters", or `other`. */

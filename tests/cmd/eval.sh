@@ -29,7 +29,8 @@ for which in best last; do
     option=()
     if [ $which = last ]; then option=(--last); fi
     expect 0 '^test accuracy' "evaluates $which" "${eval[@]}" "$tmp/run" "${option[@]}"
-    check "prints what cast_train printed" has_line "$line"
+    error=$(sed -nE 's/^test accuracy of [^%]*( ± [0-9.]+) %.*/\1/p' "$tmp/out")
+    check "prints what cast_train printed, and its standard error" has_line "${line/ %/${error:-none} %}"
     check "and says so" grep -qx 'as cast_train measured it' "$tmp/out"
     "${eval[@]}" "$tmp/run" "${option[@]}" --json >"$tmp/json" 2>&1
     check "to the last digit" test "$(evaluated)" = "$(measured $which)"
@@ -40,6 +41,7 @@ check "the same at two threads" cmp "$tmp/one" "$tmp/two"
 check "which is an accuracy" grep -q '"accuracy":' "$tmp/one"
 train --out "$tmp/norm" model.norm=batch >"$tmp/log" 2>&1
 "${eval[@]}" "$tmp/norm" >"$tmp/out" 2>&1
+sed -i 's/ ± [0-9.]*//' "$tmp/out"
 check "the same with batch norm's running statistics" has_line "$(grep '^test accuracy of best' "$tmp/log")"
 expect 0 'test accuracy of checkpoint' "a checkpoint alone" "${eval[@]}" "$tmp/run/best.safetensors"
 expect 0 '^val accuracy of best .* 9 examples' "another split" "${eval[@]}" "$tmp/run" --split val
@@ -95,6 +97,17 @@ expect 64 'exclude each other' "predictions of no accuracy" "${eval[@]}" "$tmp/r
 expect 0 '^by length' "accuracy by length" "${eval[@]}" "$tmp/run"
 rows=$(sed -n '/^by length/,/^$/s/^ .* to [0-9]* *\([0-9]*\) .*/\1/p' "$tmp/out" | paste -sd+)
 check "of all examples" test $((rows)) = 23
+# shellcheck disable=SC2016
+check "with standard errors" awk '/^test accuracy/ { p = $7; error = $9; n = $13 }
+    /^by length/ { table = 1 } /^$/ { table = 0 }
+    table && / to / { rows++; bad = bad || off($5, $7, $4, 0.051) }
+    function off(p, error, n, most) { e = error - sqrt(p * (100 - p) / n); return e > most || e < -most }
+    END { exit bad || rows < 2 || off(p, error, n, 0.0051) }' "$tmp/out"
+check "which it explains" has_line '± is the standard error of a share p of so many examples, sqrt(p (1 - p) / examples)'
+# shellcheck disable=SC2016
+check "as JSON" awk 'match($0, /"accuracy":[^,]*/) { p = substr($0, RSTART + 11, RLENGTH - 11) }
+    match($0, /"accuracy_error":[^,]*/) { e = substr($0, RSTART + 17, RLENGTH - 17) - sqrt(p * (1 - p) / 23); found = 1 }
+    END { exit !found || e * e > 1e-12 }' "$tmp/json"
 cells=$(sed -n '/^confusion/,$s/^  [0-9] *\(.*\)  .*/\1/p' "$tmp/out" | sed 's/[0-9.]* %//' | tr ' ' '\n' | grep -xE '[0-9]+' | paste -sd+)
 check "the table of confusions has each once" test $((cells)) = 23
 said_in() { grep -aoE "\"$2\": ?\"[0-9a-f]{8}\"" "$1" | head -n 1 | tail -c 10 | head -c 8; } # said_in FILE KEY
@@ -106,7 +119,7 @@ expect 0 '' "predictions" "${eval[@]}" "$tmp/run" --predict "$tmp/p.csv"
 check "with a header" test "$(head -n 1 "$tmp/p.csv")" = index,label,predicted,p0,p1,p2,p3,p4,p5,p6,p7,p8,p9
 check "a line an example" test "$(wc -l <"$tmp/p.csv")" = 24
 right=$(awk -F, 'NR > 1 && $2 == $3' "$tmp/p.csv" | wc -l)
-check "as many right as it says" grep -qF "$(awk "BEGIN { printf \"%.2f %%\", 100 * $right / 23 }")" "$tmp/out"
+check "as many right as it says" grep -qF "$(awk "BEGIN { printf \"%.2f ± \", 100 * $right / 23 }")" "$tmp/out"
 # shellcheck disable=SC2016
 check "probabilities, the largest of what is predicted" awk -F, 'NR > 1 {
     sum = 0; best = 4
@@ -242,7 +255,9 @@ expect 64 "'cast_eval --help'" "an option that is none" "${eval[@]}" "$tmp/run" 
 expect 64 'no run' "--last of a checkpoint" "${eval[@]}" "$tmp/run/best.safetensors" --last
 expect 66 'nowhere' "a place that is not there" "${eval[@]}" "$tmp/nowhere"
 mkdir "$tmp/empty" "$tmp/begun"
-expect 66 "but not a run's" "an empty directory" "${eval[@]}" "$tmp/empty"
+expect 66 "but not a run's: it has no config.json\$" "an empty directory" "${eval[@]}" "$tmp/empty"
+expect 66 "one of those in it is meant: .*; for all of them: for run in \"$tmp\"/\*/; do cast_eval \"\\\$run\" --json >>rows.jsonl; done; cast_report rows.jsonl --what points\$" \
+    "a directory of several" "${eval[@]}" "$tmp"
 cp "$tmp/run/config.json" "$tmp/begun"
 expect 66 'has saved nothing there yet' "a run that has just begun" "${eval[@]}" "$tmp/begun"
 cp "$tmp/run/last.safetensors" "$tmp/begun"

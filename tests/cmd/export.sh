@@ -85,6 +85,7 @@ if [ -e .git ] && git describe --always >"$tmp/out" 2>&1; then
 else
     echo "ok # SKIP commit: this is no repository, or git does not open it"
 fi
+tail=${tail/ ± * %/ %}
 check "accuracy in test" has "$card" "^\\| accuracy in test \\| ${tail/, 23 ex*/}, 23 examples \\|\$"
 check "accuracy in validation" has "$card" '^\| accuracy in validation \| [0-9.]+ %, loss [0-9.]+, 9 examples \|$'
 check "the command that trained it" has "$card" 'cast_train .*tiny.json --threads 1 --out .*run +# trained it$'

@@ -22,11 +22,13 @@ check "so are those of progress" awk -v a="$told" -v b="$bits" 'BEGIN { exit !(b
 expect 0 'as cast_train measured it' "cast_eval: the same again" "$bin/cast_eval" "$tmp/run"
 check "to the digit" grep -qxF "$line" "$tmp/out"
 check "without classes" bash -c "! grep -q 'confusion\|always' '$tmp/out'"
+check "and without a standard error" bash -c "! grep -q '±' '$tmp/out'"
 for key in seed=3 mask=0.3; do
     expect 0 'bits a token' "of other masks, $key" "$bin/cast_eval" "$tmp/run" train.$key
     check "which is another measurement" test "$(grep -c 'measured' "$tmp/out")" = 0
 done
 expect 0 '"bits":' "as JSON" "$bin/cast_eval" "$tmp/run" --json
+check "there, too" bash -c "! grep -q accuracy_error '$tmp/out'"
 expect 64 'it knows no classes' "no predictions" "$bin/cast_eval" "$tmp/run" --predict "$tmp/x.csv"
 check "nothing is written" test ! -e "$tmp/x.csv"
 expect 0 'viz-2.html' "cast_viz" "$bin/cast_viz" "$tmp/run" --index 2 --out "$tmp/viz"
