@@ -126,14 +126,16 @@ static char *model_name(const Group *g, unsigned marks) {
 }
 
 /* Of a task, the config that is best in validation among those that were tested, on the benchmark's
- * data if there is one; before there is one, all of them. */
+ * data and of several seeds if there is one; before there is one, all of them. */
 typedef struct OurTask {
+    const Groups *all;
+    Group *config;     /* (configs), shallow copies: which there are */
     Spread best, last; /* tests of these weights */
     double validation; /* mean of the best */
     double examples;   /* of a test */
     unsigned marks, last_marks;
     int runs, finished;
-    int configs;
+    int configs, chosen;
     bool tested;
 } OurTask;
 
@@ -157,14 +159,29 @@ static Ours *ours_of(Ours **rows, int *n, const Group *g, unsigned marks) {
     return o;
 }
 
-/* Of several groups the one best in validation counts: the test is no place to choose, nor are runs
- * that it chose. */
-static bool is_better(const OurTask *a, const OurTask *b) {
-    const int own = (a->marks & MARK_NOT_ITS) != 0, others = (b->marks & MARK_NOT_ITS) != 0;
-    return !b->tested || own < others || (own == others && a->validation > b->validation);
+static void free_ours(Ours *o) {
+    for (int i = 0; i < PAPER_TASKS; i++) mem_free(o->task[i].config);
+    mem_free(o->name);
 }
 
-static void add_group(Ours **rows, int *n, const Group *g) {
+/* Of several groups the one best in validation counts: the test is no place to choose, nor are runs
+ * that it chose. One seed may be lucky: it is not held against means of several. */
+static bool is_better(const OurTask *a, const OurTask *b) {
+    const int own = (a->marks & MARK_NOT_ITS) != 0, others = (b->marks & MARK_NOT_ITS) != 0;
+    const bool several = a->finished > 1, others_several = b->finished > 1;
+    if (!b->tested) return true;
+    if (own != others) return own < others;
+    if (several != others_several) return several;
+    return a->validation > b->validation;
+}
+
+static void note_config(OurTask *o, const Groups *all, const Group *g) {
+    o->all = all;
+    o->config = mem_grow(o->config, (size_t)o->configs + 1, sizeof *o->config);
+    o->config[o->configs++] = *g;
+}
+
+static void add_group(Ours **rows, int *n, const Groups *all, const Group *g) {
     int task = 0;
     Result r;
     while (task < PAPER_TASKS && strcmp(paper_tasks[task], g->task) != 0) task++;
@@ -172,13 +189,15 @@ static void add_group(Ours **rows, int *n, const Group *g) {
     group_result(&r, g, true);
     const unsigned marks = marks_of(g, &r);
     OurTask *o = &ours_of(rows, n, g, marks)->task[task];
-    o->configs++;
+    note_config(o, all, g);
     if (r.finished == 0) {
         if (!o->tested) o->runs += r.runs;
         return;
     }
     const double validation = r.validation.n ? r.validation.mean : 0;
-    const OurTask found = {.best = r.best,
+    const OurTask found = {.all = all,
+                           .config = o->config,
+                           .best = r.best,
                            .last = r.last,
                            .validation = validation,
                            .examples = r.test_examples,
@@ -187,6 +206,7 @@ static void add_group(Ours **rows, int *n, const Group *g) {
                            .runs = r.runs,
                            .finished = r.finished,
                            .configs = o->configs,
+                           .chosen = o->configs - 1,
                            .tested = true};
     if (is_better(&found, o)) *o = found;
 }
@@ -205,6 +225,31 @@ static char *count_finished(const Ours *o) {
     }
     fclose(f);
     return text;
+}
+
+/* "ours: cast topk: ListOps clusters 8, of 4 configs": by the keys that they differ in. Of tasks
+ * with one config there is nothing to say. */
+static void note_chosen(Table *t, const Ours *o) {
+    char *text;
+    size_t size;
+    const char *separator = "";
+    FILE *f = text_stream(&text, &size);
+    fprintf(f, "ours: %s: ", o->name);
+    for (int i = 0; i < PAPER_TASKS; i++) {
+        const OurTask *k = &o->task[i];
+        if (!k->tested || k->configs < 2) continue;
+        Groups those = *k->all;
+        those.group = k->config, those.n = k->configs, those.tasks = false;
+        char *label = group_label(&those, &k->config[k->chosen], NULL);
+        fprintf(f, "%s%s %s, of %d configs", separator, titles[i], label, k->configs);
+        separator = "; ";
+        mem_free(label);
+    }
+    fclose(f);
+    if (*separator)
+        table_note(t, text);
+    else
+        mem_free(text);
 }
 
 /* Takes over `name` and `source`. */
@@ -256,7 +301,8 @@ static void add_notes(Table *t, bool ours, bool chosen, unsigned marks) {
     if (marks) table_note(t, marks_explain(marks));
     if (chosen)
         table_note(t, mem_strdup("Where a row of ours has several configs of a task, of those with "
-                                 "finished runs the one best in validation is shown and counted; "
+                                 "several finished runs, or if none has more than one, of those "
+                                 "with one, the one best in validation is shown and counted; "
                                  "without --papers there is a row for each."));
 }
 
@@ -279,7 +325,7 @@ void papers_table(Table *t, const Groups *g) {
     add_mean_column(t, "mean of 6", "mean_of_6", 2);
     table_column(t, "source", "source", COLUMN_TEXT, 0)->spare = 1;
     for (int i = 0; papers[i].model; i++) add_paper(t, &papers[i]);
-    for (int i = 0; i < g->n; i++) add_group(&rows, &n, &g->group[i]);
+    for (int i = 0; i < g->n; i++) add_group(&rows, &n, g, &g->group[i]);
     for (int extras = 0; extras < 2; extras++)
         for (int i = 0; i < n; i++)
             if (rows[i].extras == extras) add_both(t, &rows[i]);
@@ -288,8 +334,11 @@ void papers_table(Table *t, const Groups *g) {
             chosen |= rows[i].task[j].configs > 1;
             marks |= rows[i].task[j].marks;
         }
-        mem_free(rows[i].name);
+    }
+    add_notes(t, n > 0, chosen, marks);
+    for (int i = 0; i < n; i++) {
+        note_chosen(t, &rows[i]);
+        free_ours(&rows[i]);
     }
     mem_free(rows);
-    add_notes(t, n > 0, chosen, marks);
 }

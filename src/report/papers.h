@@ -25,7 +25,8 @@ double papers_mean_of_five(const double accuracy[PAPER_TASKS]);
 double papers_mean_of_six(const double accuracy[PAPER_TASKS]);
 
 /* A row a model; then ours, of each attention mechanism a row for the weights best in validation
- * and one for the last, of each task the group that did best in validation. */
+ * and one for the last, of each task the group that did best in validation: of those of several
+ * seeds, if there is one. */
 void papers_table(Table *t, const Groups *g);
 
 #endif

@@ -53,9 +53,10 @@ expect 0 '^a1 and 2 more,listops,4,2,3,37.5,17.67766953,37.5,17.67766953,37.5,17
 check "whose lines end as RFC 4180 has it" test "$(grep -c $'\r$' "$tmp/out")" = 3
 expect 0 "^\| $tmp/sweep/more/a3 " "each run by itself" "$report" "$tmp/sweep" --each
 expect 0 '^\| b +\| listops \| +1 of 1 \|' "a run named twice counts once" "$report" "$tmp/sweep/b" "$tmp/sweep/b/"
-expect 0 '^\| ours: cast topk +\| +60.00 \| +- \| .* finished: ListOps 1 of 1' "ours beside the papers'" \
+expect 0 '^\| ours: cast topk +\| +37.50 ± 17.68 \| +- \| .* finished: ListOps 2 of 3' "ours beside the papers'" \
     "$report" "$tmp/sweep" --papers
-check "of the best weights and of the last" grep -qE '^\| ours: cast topk, last +\| +60.00 ' "$tmp/out"
+check "of the best weights and of the last" grep -qE '^\| ours: cast topk, last +\| +37.50 ± 17.68 ' "$tmp/out"
+check "and which they are, not those of one seed" has_line 'ours: cast topk: ListOps clusters 4, of 2 configs'
 check "which are there" grep -qE '^\| Transformer +\| +36.37 \|.* 54.39 \| +53.66 \| Tay' "$tmp/out"
 expect 64 'papers shows means over seeds' "which are means" "$report" "$tmp/sweep" --papers --each
 
