@@ -65,9 +65,21 @@ static void section(const Writer *w, const char *what, const char *path, const c
 
 /* ---- what it is ---- */
 
+/* How many of the values were drawn once and never trained; 0 where the config makes no model. */
+static double drawn_values(const Writer *w) {
+    Config c;
+    Err err;
+    double drawn = 0;
+    if (config_open(&c, w->c->from->run.config, w->c->weights, w->c->file, NULL, 0, &err))
+        drawn = (double)params_values(&c.model.params, PARAM_DRAWN);
+    config_free(&c);
+    return drawn;
+}
+
 static void print_weights(const Writer *w) {
+    const double drawn = drawn_values(w);
     double values = 0, running = 0, bytes = 0;
-    char size[32], statistics[64] = "";
+    char size[32], statistics[64] = "", parts[64] = "";
     for (int i = 0; i < w->c->file->ntensors; i++) {
         const StTensor *t = &w->c->file->tensors[i];
         if (params_is_state(t->name)) continue;
@@ -77,7 +89,9 @@ static void print_weights(const Writer *w) {
     }
     if (running > 0)
         snprintf(statistics, sizeof statistics, ", and %.0f running statistics", running);
-    rowf(w, "parameters", "%.0f values%s, %s", values, statistics,
+    if (drawn > 0)
+        snprintf(parts, sizeof parts, " (%.0f trained, %.0f drawn)", values - drawn, drawn);
+    rowf(w, "parameters", "%.0f values%s%s, %s", values, parts, statistics,
          format_bytes(size, sizeof size, bytes));
 }
 

@@ -79,6 +79,11 @@ check "which a run that does not say lacks" lacks "$card" '^\| source of the dat
 check "as cast_report has it" has "$tmp/slow-m.md" "^\\| training \\| .*, ${took:-none} \\|\$"
 check "as many parameters too" has "$card" \
     "^\\| parameters \\| $(of_report "$tmp/run" parameters) values, and [0-9]+ running statistics, "
+check "none of them drawn" lacks "$card" ' drawn[,)]'
+train model.attention.type=performer --no-test --out "$tmp/drawn" >"$tmp/log" 2>&1
+expect 0 '' "exports drawn features, too" "${export[@]}" "$tmp/drawn" --last --out "$tmp/drawn-m"
+check "which are told from what was trained" has "$tmp/drawn-m.md" \
+    "^\\| parameters \\| [0-9]+ values \($(of_report "$tmp/drawn" parameters) trained, 544 drawn\)"
 check "by what" has "$card" '^\| build \| (gcc|clang) '
 if [ -e .git ] && git describe --always >"$tmp/out" 2>&1; then
     check "and commit" has "$card" '^\| commit \| [0-9a-f]{12}(-dirty)? \|$'
