@@ -378,8 +378,17 @@ static bool compare_pair(const Options *o, Err *err) {
     return ok;
 }
 
+static bool is_within(const char *run, const char *dir) {
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/') n--;
+    return !strncmp(run, dir, n) && run[n] == '/';
+}
+
+/* A run and the directory that it is in are no two sides. */
 static bool compare_runs(const Options *o, Err *err) {
-    return (o->line.nwords == 2 ? compare_pair : compare_groups)(o, err);
+    char *const *words = o->line.words;
+    const bool two = o->line.nwords == 2 && !is_within(words[0], words[1]);
+    return (two ? compare_pair : compare_groups)(o, err);
 }
 
 static bool report_lengths(const Options *o, Err *err) {

@@ -549,6 +549,7 @@ expect 0 '^listops,51,1.870561413,2,40,.*,lower' "runs of two recipes, by name" 
 check "which what differs calls" grep -q '^task,a_percent' "$tmp/out"
 expect 0 '^A: clusters 4\. B: clusters 8\.' "in the order of their runs" "${named[@]}"
 expect 0 '^A: clusters 8\. B: clusters 4\.' "whichever that is" "$report" "$b/other" "$b"/[12] --compare
+expect 0 '^A: clusters 8\. B: clusters 4\.' "and of the directory of all" "$report" "$b/other" "$b/" --compare
 cp -r "$b/1" "$tmp/z-copy"
 expect 0 '^A: clusters 4\. B: clusters 8\.' "or a copy of" "$report" "$tmp/z-copy" "$b/1" "$b/2" "$b/other" --compare
 cp -r "$b/other" "$tmp/z-other"
