@@ -11,6 +11,7 @@
 #include "report/cores.h"
 #include "report/curve_plot.h"
 #include "report/formats.h"
+#include "report/keys.h"
 #include "report/lines.h"
 #include "report/page.h"
 #include "report/papers.h"
@@ -36,7 +37,7 @@ typedef enum What {
 typedef struct Options {
     int format, what, axis, band; /* -1: not said */
     bool papers, each, keep, compare, across;
-    const char *plot, *html, *columns, *caption, *label;
+    const char *plot, *over, *html, *columns, *caption, *label;
     double width, height; /* millimetres; 0: not said */
     CommandLine line;     /* RUN... */
 } Options;
@@ -92,7 +93,8 @@ static const Option options[] = {
     {"what", OPTION_WORD, AT(what), "W",
      "of what: loss, accuracy (training as lines, smoothed over 2 % of their length on either "
      "side, "
-     "validation as points), clusters (test accuracy over their number), or lines (a table of what "
+     "validation as points), clusters (test accuracy over their number; --over takes any key), or "
+     "lines (a table of what "
      "metrics tell, for other programs: docs/metrics.md); of BENCH length (speed "
      "and "
      "memory), growth (their exponents) or cores (efficiency, of --scaling); of ROWS points (what "
@@ -100,6 +102,9 @@ static const Option options[] = {
      .words = whats},
     {"x", OPTION_WORD, AT(axis), "AXIS", "loss and accuracy over steps, time or tokens [steps]",
      .words = axes},
+    {"over", OPTION_TEXT, AT(over), "KEY",
+     "test accuracy over a key of the configs that has numbers, by its whole name or its last part "
+     "(rank, train.lr), instead of curves; clusters are 'model.attention.clusters'"},
     {"band", OPTION_WORD, AT(band), "B",
      "around the mean of several runs: range (least to most) or sd [range]", .words = bands},
     {"keep", OPTION_FLAG, AT(keep), NULL, "keeps what gnuplot was given, as FILE.gnuplot"},
@@ -115,6 +120,7 @@ static const Program program = {
     "usage: cast_report RUN... [--format F] [--columns LIST] [--papers] [--each]\n"
     "       cast_report RUN... --compare [--format F]\n"
     "       cast_report RUN... --plot FILE [--what loss|accuracy|clusters] [--x AXIS]\n"
+    "       cast_report RUN... --plot FILE --over KEY\n"
     "       cast_report RUN... --html FILE\n"
     "       cast_report RUN... --what lines [--format csv]\n"
     "       cast_report BENCH... --what length [--plot FILE]\n"
@@ -137,6 +143,9 @@ static const Program program = {
 
 /* Whether they are files of rows, and no runs. */
 static bool of_rows(const Options *o) { return o->what >= (int)WHAT_LENGTH; }
+
+/* Whether a plot has test accuracies, and no curves. */
+static bool over_key(const Options *o) { return o->over || o->what == WHAT_CLUSTERS; }
 
 /* Whether the names of the table's columns are all that is wanted. */
 static bool lists(const Options *o) { return o->columns && !strcmp(o->columns, "help"); }
@@ -192,12 +201,17 @@ static bool check_plots(const Options *o, Err *err) {
         return err_set(
             err, EX_USAGE,
             "--what lines is a table, without --plot, --html, --papers and --each" TRY_HELP);
-    if (!o->plot && (o->keep || o->height > 0 || (o->what >= 0 && o->what < (int)WHAT_LINES)))
+    if (o->over && o->what >= 0 && o->what != WHAT_ACCURACY)
+        return err_set(err, EX_USAGE, "--over KEY plots accuracy: without --what %s" TRY_HELP,
+                       whats[o->what]);
+    if (!o->plot &&
+        (o->keep || o->over || o->height > 0 || (o->what >= 0 && o->what < (int)WHAT_LINES)))
         return err_set(err, EX_USAGE, "%s is of --plot FILE" TRY_HELP,
                        o->keep         ? "--keep"
+                       : o->over       ? "--over"
                        : o->height > 0 ? "--height"
                                        : "--what");
-    if (o->axis >= 0 && !(of_runs && (o->html || o->what != WHAT_CLUSTERS)))
+    if (o->axis >= 0 && !(of_runs && (o->html || !over_key(o))))
         return err_set(err, EX_USAGE,
                        "--x is of --html and of plots of loss and accuracy" TRY_HELP);
     if (o->band >= 0 && !of_runs)
@@ -267,14 +281,18 @@ static bool give_both(const Options *o, Table *t, Plot *p, Err *err) {
     return ok;
 }
 
+static bool plot_over(const Options *o, Plot *p, const Groups *g, CurveBand band, Err *err) {
+    const char *key = o->over ? keys_find(g, o->over, "over", err) : "model.attention.clusters";
+    return key && curve_plot_over(p, plot_size(o), g, key, band, err);
+}
+
 static bool plot_runs(const Options *o, const Groups *g, Err *err) {
     const CurveBand band = (CurveBand)or_first(o->band);
-    const What what = (What)or_first(o->what);
+    const int key = or_first(o->what) == WHAT_LOSS ? RUN_LOSS : RUN_ACCURACY;
     Plot p;
-    const bool ok = what == WHAT_CLUSTERS ? curve_plot_clusters(&p, plot_size(o), g, band, err)
-                                          : curve_plot(&p, plot_size(o), g,
-                                                       what == WHAT_LOSS ? RUN_LOSS : RUN_ACCURACY,
-                                                       (CurveAxis)or_first(o->axis), band, err);
+    const bool ok =
+        over_key(o) ? plot_over(o, &p, g, band, err)
+                    : curve_plot(&p, plot_size(o), g, key, (CurveAxis)or_first(o->axis), band, err);
     return ok && give_plot(o, &p, err);
 }
 
@@ -307,7 +325,7 @@ static bool report(const Options *o, const Groups *g, Err *err) {
 static bool report_runs(const Options *o, Err *err) {
     RunSet set;
     Groups g;
-    const bool curves = o->html || (o->plot && o->what != WHAT_CLUSTERS);
+    const bool curves = o->html || (o->plot && !over_key(o));
     if (!runs_read(&set, o->line.words, o->line.nwords, curves, err)) return false;
     groups_make(&g, &set, o->each);
     const bool ok = report(o, &g, err);

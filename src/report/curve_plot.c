@@ -188,9 +188,7 @@ bool curve_plot(Plot *p, PlotSize size, const Groups *g, int key, CurveAxis axis
            err_set(err, EX_NOINPUT, "nothing to plot: no run has written a line of metrics yet");
 }
 
-/* ---- over the number of clusters ---- */
-
-static const char clusters_key[] = "model.attention.clusters";
+/* ---- over a key of configs ---- */
 
 typedef struct Dot {
     char *label;
@@ -203,20 +201,28 @@ static int by_label(const void *a, const void *b) {
     return d ? d : (x->at.x > y->at.x) - (x->at.x < y->at.x);
 }
 
-/* The groups that have clusters and a finished run. */
-static int find_dots(Dot *dots, const Groups *g, CurveBand band) {
+static bool is_number(const char *text, double *x) {
+    char *end;
+    *x = text ? strtod(text, &end) : NAN;
+    return isfinite(*x) && end != text && !*end;
+}
+
+/* The groups that have a number there and a finished run. */
+static int find_dots(Dot *dots, const Groups *g, const char *key, CurveBand band) {
     int n = 0;
     for (int i = 0; i < g->n; i++) {
         Result r;
-        const char *value = group_value(&g->group[i], clusters_key);
-        if (!value) continue;
-        char *label = group_label(g, &g->group[i], clusters_key);
+        double x;
+        const char *value = group_value(&g->group[i], key);
+        if (!is_number(value, &x)) continue;
+        char *label = group_label(g, &g->group[i], key);
         group_result(&r, &g->group[i], false);
         if (r.finished < r.runs)
-            log_warn("%s clusters of %s: %d of %d runs finished%s", value, label, r.finished,
-                     r.runs, r.best.n > 0 ? ": the plot shows these" : ": left out of the plot");
+            log_warn("%s %s of %s: %d of %d runs finished%s", value, group_key_title(g, key), label,
+                     r.finished, r.runs,
+                     r.best.n > 0 ? ": the plot shows these" : ": left out of the plot");
         if (r.best.n > 0)
-            dots[n++] = (Dot){label, curve_point(strtod(value, NULL), &r.best, band)};
+            dots[n++] = (Dot){label, curve_point(x, &r.best, band)};
         else
             mem_free(label);
     }
@@ -224,17 +230,48 @@ static int find_dots(Dot *dots, const Groups *g, CurveBand band) {
     return n;
 }
 
-static void print_cluster_axis(FILE *f, const Dot *dots, int n) {
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* At each value, with its label where there is room beside those before. */
+static void dot_tics(FILE *f, const Dot *dots, int n, bool logarithmic, int width) {
+    enum { MARGINS = 110, DIGIT = 9 };
+    double *x = mem_alloc((size_t)n, sizeof *x), end = -INFINITY;
+    for (int i = 0; i < n; i++) x[i] = dots[i].at.x;
+    qsort(x, (size_t)n, sizeof *x, by_value);
+    const double from = logarithmic ? log(x[0]) : x[0];
+    const double scale = (width - MARGINS) / ((logarithmic ? log(x[n - 1]) : x[n - 1]) - from);
+    fputs("set xtics (", f);
+    for (int i = 0; i < n; i++) {
+        char text[32];
+        if (i && x[i] == x[i - 1]) continue;
+        const double at = scale * ((logarithmic ? log(x[i]) : x[i]) - from);
+        const double half = DIGIT / 2. * snprintf(text, sizeof text, "%g", x[i]);
+        const bool room = at - half > end + DIGIT;
+        fprintf(f, "%s'%s' %.10g", i ? ", " : "", room ? text : "", x[i]);
+        if (room) end = at + half;
+    }
+    fputs(")\n", f);
+    mem_free(x);
+}
+
+static void print_axis(const Plot *p, const Dot *dots, int n, const char *title) {
+    FILE *f = p->f;
     double least = dots[0].at.x, most = least;
     for (int i = 0; i < n; i++) {
         least = fmin(least, dots[i].at.x);
         most = fmax(most, dots[i].at.x);
     }
-    if (most >= 4 * least)
+    const bool logarithmic = least > 0 && most >= 4 * least;
+    if (logarithmic)
         fprintf(f, "set logscale x 2\nset xrange [%g:%g]\n", least / 1.25, most * 1.25);
-    fputs("set xlabel 'clusters'\nset ylabel 'test accuracy of best, %'\nset xtics (", f);
-    for (int i = 0; i < n; i++) fprintf(f, "%s%g", i ? ", " : "", dots[i].at.x);
-    fputs(")\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n", f);
+    fputs("set xlabel ", f);
+    text_gnuplot(f, title);
+    fputs("\nset ylabel 'test accuracy of best, %'\n", f);
+    dot_tics(f, dots, n, logarithmic, p->width);
+    fputs("set offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n", f);
 }
 
 static int several(const Dot *dots, int n) {
@@ -276,20 +313,22 @@ static void plot_dots(FILE *f, const Dot *dots, int n) {
     fputc('\n', f);
 }
 
-bool curve_plot_clusters(Plot *p, PlotSize size, const Groups *g, CurveBand band, Err *err) {
+bool curve_plot_over(Plot *p, PlotSize size, const Groups *g, const char *key, CurveBand band,
+                     Err *err) {
     Dot *dots = mem_alloc((size_t)g->n, sizeof *dots);
-    const int n = find_dots(dots, g, band);
+    const int n = find_dots(dots, g, key, band);
+    const char *title = group_key_title(g, key);
     const bool ok = several(dots, n);
     if (ok) {
         const Legend legend = legend_of_dots(dots, n);
         plot_open(p, size, &legend);
-        print_cluster_axis(p->f, dots, n);
+        print_axis(p, dots, n, title);
         plot_dots(p->f, dots, n);
     } else {
         err_set(err, EX_NOINPUT,
-                "nothing to plot over clusters: finished runs with at least two values of "
-                "%s are needed",
-                clusters_key);
+                "nothing to plot over %s: finished runs with at least two values of %s that are "
+                "numbers are needed",
+                title, key);
     }
     for (int i = 0; i < n; i++) mem_free(dots[i].label);
     mem_free(dots);

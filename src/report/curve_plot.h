@@ -1,4 +1,4 @@
-/* Plots of curves, and of accuracy over the number of clusters. Each writes a Plot's script. */
+/* Plots of curves, and of accuracy over a key of configs. Each writes a Plot's script. */
 #ifndef REPORT_CURVE_PLOT_H
 #define REPORT_CURVE_PLOT_H
 
@@ -13,8 +13,10 @@ int curve_plot_key(const Groups *g, int key);
 bool curve_plot(Plot *p, PlotSize size, const Groups *g, int key, CurveAxis axis, CurveBand band,
                 Err *err);
 
-/* Test accuracy of best over model.attention.clusters, a line for what else differs. EX_NOINPUT:
- * fewer than two numbers of clusters have a finished run. Groups without one are told. */
-bool curve_plot_clusters(Plot *p, PlotSize size, const Groups *g, CurveBand band, Err *err);
+/* Test accuracy of best over a key of configs ("model.attention.clusters"), a line for what else
+ * differs; over a logarithm where values are far apart. Groups without a number there are left out.
+ * EX_NOINPUT: fewer than two numbers have a finished run; one without is told. */
+bool curve_plot_over(Plot *p, PlotSize size, const Groups *g, const char *key, CurveBand band,
+                     Err *err);
 
 #endif

@@ -85,10 +85,12 @@ static Groups part_of(const Groups *g, int from, int n) {
     return part;
 }
 
+static const char clusters_key[] = "model.attention.clusters";
+
 static bool has_clusters(const Groups *g) {
     const char *first = NULL;
     for (int i = 0; i < g->n; i++) {
-        const char *value = group_value(&g->group[i], "model.attention.clusters");
+        const char *value = group_value(&g->group[i], clusters_key);
         if (value && first && strcmp(value, first) != 0) return true;
         if (!first) first = value;
     }
@@ -108,7 +110,8 @@ static bool write_task_curves(FILE *f, const Page *p, const Groups *g, int *numb
         char *caption = text_format("%s: %s over %s", g->group[0].task, name, over[p->axis]);
         ok = embed_plot(f, &plot, caption, (*number)++, err);
     }
-    if (!ok || !has_clusters(g) || !curve_plot_clusters(&plot, (PlotSize){0, 0}, g, p->band, err))
+    if (!ok || !has_clusters(g) ||
+        !curve_plot_over(&plot, (PlotSize){0, 0}, g, clusters_key, p->band, err))
         return ok;
     char *caption = text_format("%s: test accuracy over clusters", g->group[0].task);
     return embed_plot(f, &plot, caption, (*number)++, err);

@@ -232,6 +232,35 @@ expect 0 '^[|] Transformer ' "beside published figures" with "$tmp/sweep" --plot
 expect 0 '4 clusters of listops: 2 of 3 runs finished: the plot shows these' "over clusters" with "$tmp/sweep" --plot "$tmp/clusters.svg" --what clusters --keep
 check "with a band" grep -qx '4 37.5 25 50' "$tmp/clusters.svg.gnuplot"
 expect 66 'at least two values' "clusters of a run" with "$tmp/sweep/b" --plot "$tmp/x.svg" --what clusters
+
+over() { # over NAME HEADS ATTENTION LR ACCURACY
+    make_run "$tmp/over/$1" 4 1 20 "$5"
+    sed -i "s/\"heads\": 2/\"heads\": $2/; s/\"type\": .* 4/$3/; s/\"seed\"/\"lr\": $4, &/" "$tmp/over/$1/config.json"
+}
+over a 1 '"type": "full"' 0 0.50
+over b 4 '"type": "full"' 0.002 0.60
+over c 16 '"type": "full"' 0.002 0.70
+over d 1 '"type": "performer", "features": 8' 0.001 0.40
+over e 1 '"type": "performer", "features": 9' 0.001 0.45
+over f 1 '"type": "performer", "features": 4096' 0.001 0.55
+drawn() { with "$tmp/over" --plot "$tmp/drawn.svg" --keep --over "$@" && grep -qx "$pattern" "$tmp/drawn.svg.gnuplot"; }
+check "clusters are a key" with "$tmp/sweep" --plot "$tmp/over.svg" --over model.attention.clusters --keep
+check "with the same plot" cmp <(sed /svg/d "$tmp/clusters.svg.gnuplot") <(sed /svg/d "$tmp/over.svg.gnuplot")
+pattern="set xtics ('1' 1, '4' 4, '16' 16)" check "others have one: a label each" drawn heads
+pattern='16 70 70 70' check "and a point" drawn model.heads
+pattern='set logscale x 2' check "far apart" drawn heads --what accuracy
+pattern='set xlabel "features"' check "of one mechanism" drawn features
+pattern="set xtics ('8' 8, '' 9, '4096' 4096)" check "without labels that have no room" drawn features
+check "and the others" test "$(grep -cx '1 .*' "$tmp/drawn.svg.gnuplot")" = 0
+pattern="set xtics ('0' 0, .*" check "from 0 on" drawn lr
+check "on no logarithmic axis" test "$(grep -c 'set logscale' "$tmp/drawn.svg.gnuplot")" = 0
+expect 66 'two values of model.attention.type that are numbers' "over words" with "$tmp/over" --plot "$tmp/x.svg" --over type
+expect 64 "over: .*no key 'featurs' .*; did you mean 'features'" "over no key" "$report" "$tmp/over" --plot "$tmp/x.svg" --over featurs
+expect 64 "over: .*no key 'seed' that tells them apart" "over seeds" "$report" "$tmp/over" --plot "$tmp/x.svg" --over seed
+expect 64 'without --what loss' "loss over a key" "$report" "$tmp/over" --plot "$tmp/x.svg" --over heads --what loss
+expect 64 '[-]-over is of --plot' "over a key without a plot" "$report" "$tmp/over" --over heads
+expect 64 'x is of --html and of plots of loss' "over a key and time" "$report" "$tmp/over" --plot "$tmp/x.svg" --over heads --x time
+
 mv "$tmp/sweep/b" "$tmp/sweep/fail"
 expect 69 'gnuplot failed .status 1.: line 1: it fails' "a script that gnuplot refuses" \
     with "$tmp/sweep" --each --plot "$tmp/x.svg"

@@ -169,7 +169,8 @@ static void test_nothing_to_plot(void **state) {
     Made m = read_all("none");
     assert_false(curve_plot(&p, (PlotSize){0, 0}, &m.g, RUN_LOSS, CURVE_STEPS, CURVE_RANGE, &err));
     assert_int_equal(err.code, EX_NOINPUT);
-    assert_false(curve_plot_clusters(&p, (PlotSize){0, 0}, &m.g, CURVE_RANGE, &err));
+    assert_false(
+        curve_plot_over(&p, (PlotSize){0, 0}, &m.g, "model.attention.clusters", CURVE_RANGE, &err));
     assert_int_equal(err.code, EX_NOINPUT);
     close_all(&m);
 }

@@ -11,6 +11,7 @@
 
 #include "core/mem.h"
 #include "data/task.h"
+#include "report/keys.h"
 #include "report/papers.h"
 #include "report/runs.h"
 
@@ -230,6 +231,25 @@ static void test_all_keys(void **state) {
     runs_free(&set);
 }
 
+static void found(const char *name, const char *key) {
+    cJSON *values = cJSON_Parse("{\"a\": \"1\", \"b.a\": \"1\", \"b.x\": \"1\", \"c.x\": \"2\"}");
+    const Groups g = {.group = &(Group){.values = values}, .n = 1};
+    Err err;
+    const char *got = keys_find(&g, name, "over", &err);
+    assert_true(key ? got && !strcmp(got, key) : !got && err.code == EX_USAGE);
+    cJSON_Delete(values);
+}
+
+/* A whole name is meant before a last part, and a last part that two have is neither. */
+static void test_names_of_keys(void **state) {
+    (void)state;
+    found("a", "a");
+    found("b.a", "b.a");
+    found("b.x", "b.x");
+    found("x", NULL);
+    found("b", NULL);
+}
+
 static void test_spread(void **state) {
     (void)state;
     const double x[] = {2, NAN, 4, 9};
@@ -428,6 +448,7 @@ int main(void) {
         cmocka_unit_test(test_bits_of_a_part),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_all_keys),
+        cmocka_unit_test(test_names_of_keys),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_published_means),
         cmocka_unit_test(test_means_need_all_cells),
