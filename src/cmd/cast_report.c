@@ -236,16 +236,12 @@ static void list_columns(const Table *t) {
         text_print(stdout, "%-30s %s\n", t->columns[c].key, t->columns[c].title);
 }
 
-static bool choose_columns(const Options *o, Table *t, Err *err) {
-    return !o->columns || t->chosen || table_select(t, o->columns, err);
+static bool arrange(const Options *o, Table *t, Err *err) {
+    return !o->columns || lists(o) || table_select(t, o->columns, err);
 }
 
 /* Prints the table as it was asked for; with --columns help the list of its columns alone. */
-static bool write_table(const Options *o, Table *t, Err *err) {
-    if (lists(o)) {
-        list_columns(t);
-        return true;
-    }
+static void write_table(const Options *o, const Table *t) {
     const double page = o->across ? 178 : 86; /* of A4, in two columns */
     const TableStyle style = {.format = table_format(o),
                               .letters = terminal_letters(),
@@ -253,16 +249,18 @@ static bool write_table(const Options *o, Table *t, Err *err) {
                                         .caption = o->caption,
                                         .label = o->label,
                                         .across = o->across}};
-    if (!choose_columns(o, t, err)) return false;
-    table_write(t, &style, stdout);
-    return true;
+    if (lists(o))
+        list_columns(t);
+    else
+        table_write(t, &style, stdout);
 }
 
 static PlotSize plot_size(const Options *o) { return (PlotSize){o->width, o->height}; }
 
 /* Both free what they write. */
 static bool give_table(const Options *o, Table *t, Err *err) {
-    const bool ok = write_table(o, t, err);
+    const bool ok = arrange(o, t, err);
+    if (ok) write_table(o, t);
     table_free(t);
     return ok;
 }
@@ -274,7 +272,8 @@ static bool give_plot(const Options *o, Plot *p, Err *err) {
 
 /* The table, then the plot, whichever is asked for. */
 static bool give_both(const Options *o, Table *t, Plot *p, Err *err) {
-    const bool ok = !wants_table(o) || write_table(o, t, err);
+    const bool ok = !wants_table(o) || arrange(o, t, err);
+    if (ok && wants_table(o)) write_table(o, t);
     table_free(t);
     if (ok && o->plot) return give_plot(o, p, err);
     plot_free(p);
@@ -314,9 +313,11 @@ static bool report(const Options *o, const Groups *g, Err *err) {
         results_table(&results, g, o->columns && !o->papers);
     if (o->papers) papers_table(&beside, g);
     Table *own = o->papers ? &beside : &results;
-    const bool ok =
-        (!wants_table(o) || write_table(o, own, err)) && (!o->plot || plot_runs(o, g, err)) &&
-        (!o->html || (choose_columns(o, own, err) && write_page(o, g, &results, &beside, err)));
+    bool ok = !(o->html || wants_table(o)) || arrange(o, own, err);
+    if (ok && results.n) results_notes(&results, g);
+    if (ok && wants_table(o)) write_table(o, own);
+    ok = ok && (!o->plot || plot_runs(o, g, err)) &&
+         (!o->html || write_page(o, g, &results, &beside, err));
     table_free(&results);
     table_free(&beside);
     return ok;

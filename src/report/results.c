@@ -137,10 +137,9 @@ static void add_other_columns(Table *t, const Groups *g, const Others *o) {
 
 /* ---- the table ---- */
 
-/* What only some tables have: columns, and notes of weights that the test set chose and of machines
- * that differ, timed where that decides what comes of a run. */
+/* Columns that only some tables have. */
 typedef struct Extra {
-    bool named, at_chance, unfinished, bits, chosen, machines, timed;
+    bool named, at_chance, unfinished, bits;
 } Extra;
 
 static bool has_column(Extra extra, int i) {
@@ -207,52 +206,13 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
     }
 }
 
-static void add_notes(Table *t, bool spread, Extra extra) {
-    if (extra.chosen) table_note(t, mem_strdup(marks_chosen_note));
-    if (extra.machines)
-        table_note(t, mem_strdup(extra.timed ? hardware_timed_note : hardware_note));
-    if (extra.at_chance)
-        table_note(
-            t, mem_strdup("at chance: runs whose test, or last validation where they have none, is "
-                          "no more than two standard errors above always the same answer."));
-    if (spread) table_note(t, mem_strdup("±: the sample standard deviation over runs."));
-    if (extra.bits)
-        table_note(t, mem_strdup("masked: masked training; its accuracy is of masked tokens, and "
-                                 "bits a token is the test of the best; where no run of several "
-                                 "was tested, its validation."));
-    if (extra.unfinished)
-        table_note(t, mem_strdup("unfinished: validation is the best so far of the runs that did "
-                                 "not come to their end, or were not tested there."));
-    table_note(
-        t, mem_strdup("validation: the best of a run, which chooses the weights of \"test of "
-                      "best\". GFLOP/sample: useful operations of forward and backward at full "
-                      "length. memory MB: peak resident memory, mapped data excluded. samples/s, "
-                      "memory, epochs and hours: means over all runs."));
-}
-
-/* Runs of other tasks are not held against each other. */
-static void find_machines(Extra *extra, const Groups *g) {
-    Hardware h = {0};
-    for (int i = 0; i < g->n; i++) {
-        if (i > 0 && strcmp(g->group[i].task, g->group[i - 1].task) != 0) h = (Hardware){0};
-        hardware_add(&h, &g->group[i]);
-        extra->machines |= h.differs;
-        extra->timed |= h.differs && h.timed;
-    }
-}
-
 void results_table(Table *t, const Groups *g, bool all_keys) {
     Result *r = mem_alloc((size_t)g->n + 1, sizeof *r);
-    bool spread = false;
     Others others = {0};
     Extra extra = {.named = groups_need_names(g)};
     *t = (Table){0};
-    find_machines(&extra, g);
     for (int i = 0; i < g->n; i++) {
         group_result(&r[i], &g->group[i], true);
-        spread |= !isnan(r[i].best.sd) || !isnan(r[i].last.sd) || !isnan(r[i].so_far.sd) ||
-                  !isnan(r[i].bits.sd);
-        extra.chosen |= marks_chosen_by_test(g->group[i].run[0]);
         extra.at_chance |= chance_runs(&g->group[i]) > 0;
         extra.unfinished |= r[i].finished < r[i].runs;
         extra.bits |= g->group[i].masked;
@@ -261,7 +221,102 @@ void results_table(Table *t, const Groups *g, bool all_keys) {
     if (all_keys) find_others(&others, g, t);
     add_other_columns(t, g, &others);
     for (int i = 0; i < g->n; i++) add_row(t, g, &g->group[i], &r[i], extra, &others);
-    add_notes(t, spread, extra);
     free_others(&others, g->n);
     mem_free(r);
+}
+
+/* ---- notes ---- */
+
+/* Whether a column with one of these keys is shown. */
+static bool shows(const Table *t, const char *const *keys) {
+    for (; *keys; keys++)
+        if (has_key(t, *keys)) return true;
+    return false;
+}
+
+static bool shows_spread(const Table *t) {
+    for (int i = 0; i < t->rows * t->n; i++)
+        if (t->columns[i % t->n].kind == COLUMN_SPREAD && !isnan(t->cells[i].sd)) return true;
+    return false;
+}
+
+/* Runs of other tasks are not held against each other. */
+static Hardware machines_of(const Groups *g) {
+    Hardware h = {0};
+    bool differs = false, timed = false;
+    for (int i = 0; i < g->n; i++) {
+        if (i > 0 && strcmp(g->group[i].task, g->group[i - 1].task) != 0) h = (Hardware){0};
+        hardware_add(&h, &g->group[i]);
+        differs |= h.differs;
+        timed |= h.differs && h.timed;
+    }
+    return (Hardware){.differs = differs, .timed = timed};
+}
+
+/* Equal minutes of unequal machines decide what comes of a run; else their speeds differ alone. */
+static void note_machines(Table *t, const Groups *g) {
+    static const char *const speeds[] = {"samples_per_s", "memory_mb", "hours", NULL};
+    const Hardware h = machines_of(g);
+    if (h.timed)
+        table_note(t, mem_strdup(hardware_timed_note));
+    else if (h.differs && shows(t, speeds))
+        table_note(t, mem_strdup(hardware_note));
+}
+
+static const char *const accuracies[] = {"validation_percent", "test_best_percent",
+                                         "test_last_percent", NULL};
+
+static void note_masked(Table *t, const Groups *g) {
+    bool masked = false;
+    for (int i = 0; i < g->n; i++) masked |= g->group[i].masked;
+    if (masked && (shows(t, accuracies) || has_key(t, "bits") || has_key(t, "task")))
+        table_note(t, mem_strdup("masked: masked training; its accuracy is of masked tokens, and "
+                                 "bits a token is the test of the best; where no run of several "
+                                 "was tested, its validation."));
+}
+
+/* What the columns of every table are, in one paragraph. */
+static void note_columns(Table *t) {
+    static const struct {
+        const char *text, *keys[5];
+    } notes[] = {
+        {"validation: the best of a run, which chooses the weights of \"test of best\".",
+         {"validation_percent", "test_best_percent"}},
+        {"GFLOP/sample: useful operations of forward and backward at full length.",
+         {"gflop_per_sample"}},
+        {"memory MB: peak resident memory, mapped data excluded.", {"memory_mb"}},
+        {"samples/s, memory, epochs and hours: means over all runs.",
+         {"samples_per_s", "memory_mb", "epochs", "hours"}},
+    };
+    char *text;
+    size_t size;
+    FILE *f = text_stream(&text, &size);
+    const char *blank = "";
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+        if (!shows(t, notes[i].keys)) continue;
+        fprintf(f, "%s%s", blank, notes[i].text);
+        blank = " ";
+    }
+    fclose(f);
+    if (*text)
+        table_note(t, text);
+    else
+        mem_free(text);
+}
+
+void results_notes(Table *t, const Groups *g) {
+    bool chosen = false;
+    for (int i = 0; i < g->n; i++) chosen |= marks_chosen_by_test(g->group[i].run[0]);
+    if (chosen && shows(t, accuracies)) table_note(t, mem_strdup(marks_chosen_note));
+    note_machines(t, g);
+    if (has_key(t, "at_chance"))
+        table_note(
+            t, mem_strdup("at chance: runs whose test, or last validation where they have none, is "
+                          "no more than two standard errors above always the same answer."));
+    if (shows_spread(t)) table_note(t, mem_strdup("±: the sample standard deviation over runs."));
+    note_masked(t, g);
+    if (has_key(t, "unfinished_validation_percent"))
+        table_note(t, mem_strdup("unfinished: validation is the best so far of the runs that did "
+                                 "not come to their end, or were not tested there."));
+    note_columns(t);
 }

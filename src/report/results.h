@@ -9,4 +9,7 @@
  * part where nothing else is, for table_select to choose from. */
 void results_table(Table *t, const Groups *g, bool all_keys);
 
+/* Adds what there is to say below the columns that are left in it. */
+void results_notes(Table *t, const Groups *g);
+
 #endif

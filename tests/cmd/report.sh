@@ -87,6 +87,7 @@ for holdout in 0 0.1; do
     sed -i 's/"listops"/"text"/; s/"data": {/&"holdout": '$holdout', /' "$tmp/chosen-$holdout/config.json"
 done
 expect 0 '^data.holdout=0: the test set validated' "weights that the test set chose are told" "$report" "$tmp/chosen-0"
+check "not below what it is not of" test "$("$report" "$tmp/chosen-0" --columns task,hours | grep -c '^data.holdout')" = 0
 expect 0 '^data.holdout=0: the test set validated' "beside others too" "$report" "$tmp/chosen-0.1" "$tmp/chosen-0" --compare
 "$report" "$tmp/chosen-0.1" >"$tmp/out"
 check "and no others" bash -c "! grep -q '^data.holdout=0' '$tmp/out' && grep -q ' text ' '$tmp/out'"
@@ -98,6 +99,7 @@ machines() { # machines NAME ENV PATTERN [TASK]
     echo "$2" >"$tmp/machine/env.json"
     echo '{ "cpu": "A", "threads": 2 }' >"$tmp/chosen-0.1/env.json"
     expect 0 "$3" "$1" "$report" "$tmp/chosen-0.1" "$tmp/machine"
+    check "not without columns of it" test "$("$report" "$tmp/chosen-0.1" "$tmp/machine" --columns task | grep -c '^machines: runs')" = 0
     check "once, if at all" test "$(grep -c '^machines:' "$tmp/out")" = "$(grep -c '^.machines' <<<"$3")"
     rm -r "$tmp/machine"
 }
@@ -125,6 +127,23 @@ expect 0 '^test_best_percent +test of best, %' "their list" "$report" "$tmp/swee
 check "keys of the config among them" grep -qE '^model.attention.cluster_size +cluster_size$' "$tmp/out"
 expect 0 '^\| clusters \| cluster_size \| depth \|' "any of them, though it differs nowhere" \
     "$report" "$tmp/sweep" --columns clusters,cluster_size,model.depth
+# What stands below a table is of what it shows.
+notes() { # notes COLUMNS WORD...: those, and no others
+    local words='validation: GFLOP/sample: memory.MB: samples/s, ±: unfinished:' word
+    "$report" "$tmp/sweep" --columns "$1" >"$tmp/out" || return
+    for word in $words; do
+        case " ${*:2} " in *" $word "*) grep -v '^|' "$tmp/out" | grep -qF "${word/./ }" || return ;;
+            *) grep -v '^|' "$tmp/out" | grep -qF "${word/./ }" && return 1 ;; esac
+    done
+    return 0
+}
+check "no notes on what is not shown" notes clusters
+check "a deviation and what chose" notes test_best_percent validation: ±:
+check "operations" notes clusters,gflop_per_sample GFLOP/sample:
+check "speed" notes hours samples/s,
+check "memory" notes memory_mb memory.MB: samples/s,
+check "what is not done" notes unfinished_validation_percent unfinished:
+check "all of them in one paragraph" test "$("$report" "$tmp/sweep" | grep -c '^validation: .* GFLOP/sample: .* memory MB: .* hours: means over all runs.$')" = 1
 expect 64 "no column .test_best_percnt.; did you mean .test_best_percent.; --columns help" "a column that is none" \
     "$report" "$tmp/sweep" --columns test_best_percnt
 expect 0 '^not shown: task; finished' "what a line has no room for is left out" env COLUMNS=60 "$report" "$tmp/sweep" --format terminal
