@@ -37,7 +37,7 @@ typedef enum What {
 typedef struct Options {
     int format, what, axis, band; /* -1: not said */
     bool papers, each, keep, compare, across;
-    const char *plot, *over, *html, *columns, *caption, *label;
+    const char *plot, *over, *html, *columns, *sort, *caption, *label;
     double width, height; /* millimetres; 0: not said */
     CommandLine line;     /* RUN... */
 } Options;
@@ -70,6 +70,9 @@ static const Option options[] = {
      "these columns of the table (with --html of the page's, with --papers beside published "
      "figures), in this order: 'clusters,test_best_percent'; keys of configs too, whether they "
      "differ or not; with a RUN, help lists them"},
+    {"sort", OPTION_TEXT, AT(sort), "COLUMN",
+     "the rows by one of the columns, which need not be shown: the best first, else the least; "
+     "names by the alphabet; rows without a value last"},
     {"caption", OPTION_TEXT, AT(caption), "TEXT",
      "of --format latex, which is a table environment then"},
     {"label", OPTION_TEXT, AT(label), "NAME", "the same, for \\ref: tab:clusters"},
@@ -117,7 +120,8 @@ static const Option options[] = {
 static const Program program = {
     "cast_report",
     "tables, curves and pages of training runs",
-    "usage: cast_report RUN... [--format F] [--columns LIST] [--papers] [--each]\n"
+    "usage: cast_report RUN... [--format F] [--columns LIST] [--sort COLUMN]\n"
+    "                   [--papers] [--each]\n"
     "       cast_report RUN... --compare [--format F]\n"
     "       cast_report RUN... --plot FILE [--what loss|accuracy|clusters] [--x AXIS]\n"
     "       cast_report RUN... --plot FILE --over KEY\n"
@@ -166,8 +170,9 @@ static bool check_tables(const Options *o, Err *err) {
     if (of_rows(o) && (o->html || o->papers || o->each))
         return err_set(err, EX_USAGE, "--what %s takes no --html, --papers or --each" TRY_HELP,
                        whats[o->what]);
-    if (o->columns && !wants_table(o) && !o->html)
-        return err_set(err, EX_USAGE, "--columns is of a table; --format prints one" TRY_HELP);
+    if ((o->columns || o->sort) && !wants_table(o) && !o->html)
+        return err_set(err, EX_USAGE, "--%s is of a table; --format prints one" TRY_HELP,
+                       o->columns ? "columns" : "sort");
     if (lists(o) && (o->plot || o->html))
         return err_set(err, EX_USAGE, "--columns help goes without --plot and --html" TRY_HELP);
     if ((o->caption || o->label || o->across) && !latex)
@@ -236,8 +241,13 @@ static void list_columns(const Table *t) {
         text_print(stdout, "%-30s %s\n", t->columns[c].key, t->columns[c].title);
 }
 
+/* Rows first, since what they are sorted by need not be shown. */
 static bool arrange(const Options *o, Table *t, Err *err) {
-    return !o->columns || lists(o) || table_select(t, o->columns, err);
+    if (lists(o)) return true;
+    if (o->sort && !table_sort(t, o->sort, err)) return false;
+    if (o->columns) return table_select(t, o->columns, err);
+    table_hide(t);
+    return true;
 }
 
 /* Prints the table as it was asked for; with --columns help the list of its columns alone. */
@@ -310,7 +320,7 @@ static bool write_page(const Options *o, const Groups *g, const Table *results, 
 static bool report(const Options *o, const Groups *g, Err *err) {
     Table results = {0}, beside = {0};
     if (o->html || (wants_table(o) && !o->papers))
-        results_table(&results, g, o->columns && !o->papers);
+        results_table(&results, g, (o->columns || o->sort) && !o->papers);
     if (o->papers) papers_table(&beside, g);
     Table *own = o->papers ? &beside : &results;
     bool ok = !(o->html || wants_table(o)) || arrange(o, own, err);

@@ -131,7 +131,8 @@ static void add_other_columns(Table *t, const Groups *g, const Others *o) {
         bool numbers = true;
         for (int i = 0; i < g->n; i++) numbers &= is_number(other_value(o, i, k->string));
         table_column(t, other_title(o, g, t, k->string), k->string,
-                     numbers ? COLUMN_NUMBER : COLUMN_TEXT, 0);
+                     numbers ? COLUMN_NUMBER : COLUMN_TEXT, 0)
+            ->hidden = true;
     }
 }
 

@@ -5,8 +5,8 @@
 #include "report/group.h"
 #include "report/table.h"
 
-/* `all_keys`: behind its own columns one for every other key of the configs, called by its last
- * part where nothing else is, for table_select to choose from. */
+/* `all_keys`: behind its own columns a hidden one for every other key of the configs, called by its
+ * last part where nothing else is, for table_select and table_sort to choose from. */
 void results_table(Table *t, const Groups *g, bool all_keys);
 
 /* Adds what there is to say below the columns that are left in it. */

@@ -120,16 +120,15 @@ bool table_is_best(const Table *t, int row, int column) {
 
 /* ---- some of the columns ---- */
 
-/* What stands at the list's place is no column. */
-static bool no_such(const Table *t, const char *at, Err *err) {
+/* What stands there, up to a comma, is no column. */
+static bool no_such(const Table *t, const char *at, const char *option, Err *err) {
     char name[NEAREST_MOST];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
     const char **keys = mem_alloc((size_t)t->n + 1, sizeof *keys);
     for (int c = 0; c < t->n; c++) keys[c] = t->columns[c].key;
     const char *meant = nearest_word(name, keys);
-    err_set(err, EX_USAGE,
-            "--columns: the table has no column '%s'%s%s%s; --columns help lists them", name,
-            meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'" : "");
+    err_set(err, EX_USAGE, "--%s: the table has no column '%s'%s%s%s; --columns help lists them",
+            option, name, meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'" : "");
     mem_free(keys);
     return false;
 }
@@ -159,7 +158,7 @@ static bool read_list(const Table *t, const char *at, int *place, int *n, Err *e
     size_t size;
     while (*(at += strspn(at, " ,"))) {
         const int c = column_at(t, at, &size);
-        if (c < 0) return no_such(t, at, err);
+        if (c < 0) return no_such(t, at, "columns", err);
         for (int i = 0; i < *n; i++)
             if (place[i] == c)
                 return err_set(err, EX_USAGE, "--columns: '%s' is there twice", t->columns[c].key);
@@ -199,4 +198,62 @@ bool table_select(Table *t, const char *list, Err *err) {
     if (ok) keep_columns(t, place, n);
     mem_free(place);
     return ok;
+}
+
+void table_hide(Table *t) {
+    int *place = mem_alloc((size_t)t->n + 1, sizeof *place), n = 0;
+    for (int c = 0; c < t->n; c++)
+        if (!t->columns[c].hidden) place[n++] = c;
+    if (n < t->n) {
+        keep_columns(t, place, n);
+        t->chosen = false;
+    }
+    mem_free(place);
+}
+
+/* ---- order ---- */
+
+typedef struct Ranked {
+    const char *text; /* NULL: by its number, of which the least is first */
+    double number;
+    bool none;
+    int row;
+} Ranked;
+
+static int by_rank(const void *a, const void *b) {
+    const Ranked *x = a, *y = b;
+    if (x->none != y->none) return x->none - y->none;
+    const int d = x->text && y->text ? strcmp(x->text, y->text)
+                  : x->none          ? 0
+                                     : (x->number > y->number) - (x->number < y->number);
+    return d ? d : x->row - y->row;
+}
+
+/* Values of configs are texts in a column of numbers. */
+static Ranked rank_of(const Table *t, int row, int column) {
+    const Cell *c = table_at(t, row, column);
+    if (t->columns[column].kind == COLUMN_TEXT)
+        return (Ranked){.text = c->text, .none = !c->text || !*c->text, .row = row};
+    char *end = c->text;
+    double x = c->text ? strtod(c->text, &end) : c->mean;
+    if (c->text && (end == c->text || *end)) x = NAN;
+    const double sign = t->columns[column].best == BEST_MOST ? -1 : 1;
+    return (Ranked){.number = sign * x, .none = isnan(x), .row = row};
+}
+
+bool table_sort(Table *t, const char *name, Err *err) {
+    size_t size;
+    const int column = column_at(t, name, &size);
+    if (column < 0 || size < strlen(name)) return no_such(t, name, "sort", err);
+    Ranked *order = mem_alloc((size_t)t->rows + 1, sizeof *order);
+    Cell *cells = mem_alloc((size_t)t->rows * (size_t)t->n + 1, sizeof *cells);
+    for (int row = 0; row < t->rows; row++) order[row] = rank_of(t, row, column);
+    qsort(order, (size_t)t->rows, sizeof *order, by_rank);
+    for (int row = 0; row < t->rows; row++)
+        memcpy(cells + (size_t)row * (size_t)t->n, table_at(t, order[row].row, 0),
+               (size_t)t->n * sizeof *cells);
+    mem_free(t->cells);
+    mem_free(order);
+    t->cells = cells;
+    return true;
 }

@@ -25,6 +25,7 @@ typedef struct Column {
     int digits; /* behind the point; SIGNIFICANT + n: n in all, or as many as stand before it */
     ColumnBest best; /* which of its cells is the best of a task, if any is */
     int spare;       /* 1 to SPARE_MOST: where there is no room the least goes first; 0: it stays */
+    bool hidden;     /* shown only where table_select chose it */
 } Column;
 
 /* A cell with text shows that; one whose mean is NaN "-"; an sd that is NaN is left out. */
@@ -58,6 +59,13 @@ void table_free(Table *t);
 /* Leaves the columns of a list, in its order: "clusters,test_best_percent", keys or titles.
  * EX_USAGE: one is not there, or twice. */
 bool table_select(Table *t, const char *list, Err *err);
+
+/* Orders the rows by a column, its key or title, hidden or not: numbers by what is best, else
+ * upwards, texts by their bytes; what has no value is last, and equals stay as they were. Before
+ * table_select. EX_USAGE: there is no such column. */
+bool table_sort(Table *t, const char *name, Err *err);
+/* Leaves out what is hidden. */
+void table_hide(Table *t);
 
 const Cell *table_at(const Table *t, int row, int column);
 /* Whether a column's cells stand on its left side. */

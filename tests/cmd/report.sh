@@ -127,6 +127,22 @@ expect 0 '^test_best_percent +test of best, %' "their list" "$report" "$tmp/swee
 check "keys of the config among them" grep -qE '^model.attention.cluster_size +cluster_size$' "$tmp/out"
 expect 0 '^\| clusters \| cluster_size \| depth \|' "any of them, though it differs nowhere" \
     "$report" "$tmp/sweep" --columns clusters,cluster_size,model.depth
+rows() { # rows ARGUMENT...: each row's first column
+    "$report" "$@" 2>"$tmp/log" | sed -n 's/^| *\([^ |]*\).*/\1/p' | tail -n +3 | paste -sd,
+}
+check "rows as they were" test "$(rows "$tmp/sweep" --each)" = "$(echo "$tmp"/sweep/{a1,a2,more/a3,b} | tr ' ' ,)"
+check "the best first" test "$(rows "$tmp/sweep" --sort test_best_percent)" = b,a1
+check "the last without a value" test "$(rows "$tmp/sweep" --each --sort 'test of best, %')" = "$(echo "$tmp"/sweep/{b,a1,a2,more/a3} | tr ' ' ,)"
+check "by what is not shown" test "$(rows "$tmp/sweep" --each --sort test_best_percent --columns seed)" = 1,1,2,3
+check "by a key that does not differ between rows" test "$(rows "$tmp/sweep" --each --sort train.seed)" = \
+    "$(echo "$tmp"/sweep/{a1,b,a2,more/a3} | tr ' ' ,)"
+check "which is no column for that" test "$(grep -c seed "$tmp/log")" = 0
+expect 0 '^b,listops' "in CSV" "$report" "$tmp/sweep" --sort test_best_percent --format csv
+check "at the top" test "$(sed -n 2s/,.*//p "$tmp/out")" = b
+expect 64 "sort: the table has no column 'finishde'; did you mean 'finished'; --columns help" "by no column" \
+    "$report" "$tmp/sweep" --sort finishde --columns clusters
+expect 64 'sort is of a table' "a plot's rows" "$report" "$tmp/sweep" --sort run --plot "$tmp/list.svg"
+
 # What stands below a table is of what it shows.
 notes() { # notes COLUMNS WORD...: those, and no others
     local words='validation: GFLOP/sample: memory.MB: samples/s, ±: unfinished:' word

@@ -207,6 +207,45 @@ static void test_select(void **state) {
     refused(",", "names of columns");
 }
 
+/* `wanted`: each row's seconds. */
+static void sorted(const char *name, const char *wanted) {
+    Table t = results();
+    Err err;
+    char got[16] = "";
+    t.columns[0].hidden = true;
+    cell_text(&t.cells[2 * t.n + 2], "not run");
+    t.cells[4 * t.n + 3].mean = NAN;
+    cell_text(&t.cells[4 * t.n + 3], "1");
+    cell_text(&t.cells[3 * t.n + 1], "");
+    if (!table_sort(&t, name, &err)) fail_msg("%s", err.text);
+    assert_string_equal(table_at(&t, 0, 0)->text, *wanted == '1' ? "text" : "image");
+    table_hide(&t);
+    assert_true(t.n == 3 && t.rows == 5 && !t.chosen && !strcmp(t.columns[0].key, "model"));
+    for (int i = 0; i < t.rows; i++) {
+        const Cell *c = table_at(&t, i, 2);
+        got[i] = (char)('0' + (c->text ? 1 : (int)c->mean));
+    }
+    assert_string_equal(got, wanted);
+    table_free(&t);
+}
+
+/* The best first, though it is apart; what has no number, or no name, last; else as they were. */
+static void test_sort(void **state) {
+    (void)state;
+    Table t = results();
+    Err err;
+    sorted("test", "19322");
+    sorted("test of best, %", "19322");
+    sorted("seconds", "12239");
+    sorted("model", "31229");
+    sorted("task", "32291");
+    assert_false(table_sort(&t, "modle", &err));
+    assert_non_null(
+        strstr(err.text, "--sort: the table has no column 'modle'; did you mean 'model'"));
+    assert_false(table_sort(&t, "model,task", &err));
+    table_free(&t);
+}
+
 static void number(double x, int digits, const char *wanted) {
     char buf[64];
     assert_string_equal(table_number(buf, sizeof buf, x, digits), wanted);
@@ -238,6 +277,7 @@ int main(void) {
         cmocka_unit_test(test_terminal),
         cmocka_unit_test(test_terminal_of_a_wide_column),
         cmocka_unit_test(test_select),
+        cmocka_unit_test(test_sort),
         cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
