@@ -9,6 +9,7 @@
 #include "report/chance.h"
 #include "report/hardware.h"
 #include "report/marks.h"
+#include "report/settings.h"
 
 static bool is_number(const char *s) {
     char *end;
@@ -140,7 +141,7 @@ static void add_other_columns(Table *t, const Groups *g, const Others *o) {
 
 /* Columns that only some tables have. */
 typedef struct Extra {
-    bool named, at_chance, unfinished, bits;
+    bool named, settings, at_chance, unfinished, bits;
 } Extra;
 
 static bool has_column(Extra extra, int i) {
@@ -156,6 +157,7 @@ static void add_columns(Table *t, const Groups *g, Extra extra) {
     if (extra.named) table_column(t, "run", "run", COLUMN_TEXT, 0);
     table_column(t, "task", "task", COLUMN_TEXT, 0)->spare = g->tasks ? 0 : 10;
     for (int i = 0; i < g->nkeys; i++) add_key_column(t, g, g->key[i]);
+    if (extra.settings) table_column(t, "settings", "settings", COLUMN_TEXT, 0)->spare = SPARE_MOST;
     for (int i = 0; i < FIXED; i++) {
         if (!has_column(extra, i)) continue;
         Column *c = table_column(t, fixed[i].title, fixed[i].key, fixed[i].kind, fixed[i].digits);
@@ -181,6 +183,12 @@ static void put_value(Cell *c, const Group *group, const char *key) {
     mem_free(first);
 }
 
+static void put_settings(Cell *c, const Groups *g, const Group *group) {
+    char *text = settings_of_group(g, group);
+    if (*text) cell_text(c, text);
+    mem_free(text);
+}
+
 static void add_row(Table *t, const Groups *g, const Group *group, const Result *r, Extra extra,
                     const Others *others) {
     Cell *c = table_row(t);
@@ -192,6 +200,7 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
     }
     cell_text(c++, group->task);
     for (int i = 0; i < g->nkeys; i++) put_value(c++, group, g->key[i]);
+    if (extra.settings) put_settings(c++, g, group);
     put(&c, r->finished, r->runs);
     if (extra.at_chance) put(&c, chance_runs(group), r->runs);
     put(&c, r->validation.mean, r->validation.sd);
@@ -207,10 +216,24 @@ static void add_row(Table *t, const Groups *g, const Group *group, const Result 
     }
 }
 
+/* Of several mechanisms a key that only one has is no column, and its value, where it is not the
+ * default, would be told nowhere. */
+static bool needs_settings(const Groups *g) {
+    bool several = false, some = false;
+    for (int i = 0; i < g->n; i++) {
+        const char *type = g->group[i].type, *first = g->group[0].type;
+        several |= type && first && strcmp(type, first) != 0;
+        char *text = settings_of_group(g, &g->group[i]);
+        some |= *text != 0;
+        mem_free(text);
+    }
+    return several && some;
+}
+
 void results_table(Table *t, const Groups *g, bool all_keys) {
     Result *r = mem_alloc((size_t)g->n + 1, sizeof *r);
     Others others = {0};
-    Extra extra = {.named = groups_need_names(g)};
+    Extra extra = {.named = groups_need_names(g), .settings = needs_settings(g)};
     *t = (Table){0};
     for (int i = 0; i < g->n; i++) {
         group_result(&r[i], &g->group[i], true);

@@ -313,6 +313,18 @@ expect 64 'x is of --html and of plots of loss' "an axis over clusters" "$report
 expect 64 'keep is of --plot' "a script of no plot" "$report" "$tmp/sweep" --what length --keep
 expect 64 'band is of' "a band over lengths" "$report" "$tmp/sweep" --plot "$tmp/x.svg" --what length --band sd
 
+# ---- settings of several mechanisms ----
+
+# A key that one mechanism has alone, and that does not differ among its runs, is no column.
+over g 1 '"type": "lsh", "rounds": 2, "chunk": 8' 0.001 0.55
+expect 0 '^g,listops,lsh,0.001,"rounds 2, chunk 8",1,1' "settings that are no defaults" "$report" "$tmp"/over/{a,d,g} --format csv
+check "of each mechanism" grep -q '^d,listops,performer,0.001,features 8,1,1' "$tmp/out"
+check "none of defaults" grep -q '^a,listops,full,0,,1,1' "$tmp/out"
+expect 0 '^d,listops,performer,8,,1,1' "but not those with a column" "$report" "$tmp"/over/{d,e,g} --format csv
+check "of one mechanism none" test "$("$report" "$tmp"/over/{d,e} --format csv | grep -c settings)" = 0
+sed -i 's/"rounds": 2, "chunk": 8/"chunk": 32/' "$tmp/over/g/config.json"
+check "and none where all are defaults" test "$("$report" "$tmp"/over/{a,g} --format csv | grep -c settings)" = 0
+
 # ---- cores ----
 
 {
