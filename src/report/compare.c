@@ -204,6 +204,7 @@ static void family_rows(Table *t, const Groups *g, const Group *const *first, co
     for (int i = 0; i < g->n; i++) p[i] = first[i] == &g->group[i] ? NAN : d[i].p;
     difference_holm(p, holm, g->n);
     for (int i = 0; i < g->n; i++) {
+        if (d[i].side[0].seeds == 0) continue; /* nothing to be held against */
         if (first[i] != told) family_row(t, g, first[i], &d[i].side[0]);
         told = first[i];
         if (first[i] == &g->group[i] || d[i].side[1].seeds == 0) continue;
@@ -213,7 +214,7 @@ static void family_rows(Table *t, const Groups *g, const Group *const *first, co
     mem_free(holm);
 }
 
-static void family_notes(Table *t, const Groups *g, const Notes *notes, int others) {
+static void family_notes(Table *t, const Notes *notes, int others) {
     table_note(t,
                text_format("Each is held against the first of its task, which the first of the "
                            "runs named is of. p, Holm: with the %d differences as one family, by "
@@ -240,7 +241,7 @@ bool compare_family(Table *t, const Groups *g, const RunSet *set, Err *err) {
     if (others) {
         family_columns(t);
         family_rows(t, g, first, d);
-        family_notes(t, g, &notes, others);
+        family_notes(t, &notes, others);
     }
     mem_free(first);
     mem_free(d);

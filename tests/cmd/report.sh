@@ -641,6 +641,14 @@ check "against each other one" test "$(grep -a '^listops' "$tmp/out" | cut -d , 
 check "with p of both together" grep -qE '^listops,clusters 4,.*,0.005906[0-9]*,0.011812[0-9]*,higher' "$tmp/out"
 expect 0 '^Each is held against the first of its task' "and so it says" "$report" "$b" --compare
 rm -r "$tmp/pair/b/third" "$tmp/pair/b/begun"
+for run in "1 4 20" "2 8 20" "text-1 4 10" "text-2 8 20"; do
+    read -r name clusters last <<<"$run"
+    make_run "$tmp/pair/tasks/$name" "$clusters" 1 "$last" 0.5
+    sed -i 's/"which": "best"/"count": 1000, &/' "$tmp/pair/tasks/$name/metrics.jsonl"
+done
+sed -i 's/listops/text/' "$tmp"/pair/tasks/text-*/config.json
+expect 0 '^listops,clusters 8,.*,not told apart' "task by task" "$report" "$tmp/pair/tasks" --compare --format csv
+check "but where the first is not finished" bash -c "! grep -aq '^text' '$tmp/out'"
 sed 's/listops/text/' "$a/1/config.json" >"$tmp/text.json"
 cp -r "$a/1" "$tmp/pair/of-text" && cp "$tmp/text.json" "$tmp/pair/of-text/config.json"
 expect 66 'no task with finished runs of both' "runs of two tasks" "$report" "$a/1" "$tmp/pair/of-text" --compare
