@@ -135,18 +135,37 @@ static double work_of(const Config *c) {
     const double usual_flops = 1e11; /* a second, for those that have a time instead */
     const TrainConf *t = &c->train;
     if (t->minutes > 0) return t->minutes * 60 * usual_flops;
+    if (t->petaflops > 0) return t->petaflops * 1e15 / 3; /* forward alone, as below */
     const double an_update = (double)t->batch * t->accumulate;
     const double samples =
         t->steps ? t->steps * an_update : t->epochs * (1 - c->holdout) * examples_of(c);
     return samples * c->model.task.per_example * model_flops(&c->model, c->model.conf.max_length);
 }
 
+/* With train.petaflops, by what it had before: more of them are as many more updates. */
+static double updates_of(const TrainConf *t, const Run *there) {
+    if (t->petaflops <= 0) return t->steps;
+    return (double)run_updates(there) * t->petaflops /
+           run_number(there, "train.petaflops", t->petaflops);
+}
+
 /* The share of its training that a run has behind it. */
-static double share_made(const TrainConf *t, const RunLine *l) {
-    const double share = t->minutes > 0 ? l->value[RUN_SECONDS] / (t->minutes * 60)
-                         : t->steps     ? (double)l->step / (double)t->steps
-                                        : l->value[RUN_EPOCH] / (double)t->epochs;
+static double share_made(const TrainConf *t, const Run *there) {
+    const RunLine l = run_made(there);
+    const double updates = updates_of(t, there);
+    const double share = t->minutes > 0 ? l.value[RUN_SECONDS] / (t->minutes * 60)
+                         : updates > 0  ? (double)l.step / updates
+                                        : l.value[RUN_EPOCH] / (double)t->epochs;
     return share > 0 ? fmin(share, 1) : 0;
+}
+
+/* Whether the run's config has the length of `now`; one of an older version lacks keys. */
+static bool is_as_long(const Run *there, const cJSON *now) {
+    static const char *const keys[] = {"train.steps", "train.petaflops", "train.epochs",
+                                       "train.minutes"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (run_number(there, keys[i], 0) != json_at(now, keys[i])->valuedouble) return false;
+    return true;
 }
 
 /* How far it is, or whether it could begin here; one that is to be longer than it was is not done.
@@ -159,13 +178,9 @@ static bool look_at(Plan *p, int run, const Config *c, Err *err) {
     r->state = PLAN_NEW;
     if (!run_is_there(dir)) return p->elsewhere || begin_check(c, err);
     if (!run_read(&there, dir, false, err)) return false;
-    const bool as_long = equal_at(there.config, c->resolved, "train.steps") &&
-                         equal_at(there.config, c->resolved, "train.epochs") &&
-                         equal_at(there.config, c->resolved, "train.minutes");
-    r->state = as_long && run_done(&there) ? PLAN_DONE : PLAN_BEGUN;
-    const RunLine made = run_made(&there);
-    r->seconds = made.value[RUN_SECONDS];
-    r->made = share_made(&c->train, &made);
+    r->state = is_as_long(&there, c->resolved) && run_done(&there) ? PLAN_DONE : PLAN_BEGUN;
+    r->seconds = run_made(&there).value[RUN_SECONDS];
+    r->made = share_made(&c->train, &there);
     run_free(&there);
     return true;
 }

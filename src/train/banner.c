@@ -123,11 +123,12 @@ void banner_data(const Loader *f, int64_t horizon) {
         log_info("limit    no more than %d examples validate and are tested (train.eval_limit)",
                  t->eval_limit);
     print_lengths(f);
-    char minutes[48] = "";
+    char petaflops[48] = "", minutes[48] = "";
+    if (t->petaflops > 0) snprintf(petaflops, sizeof petaflops, " for %g PFLOP", t->petaflops);
     if (t->minutes > 0) snprintf(minutes, sizeof minutes, " or %g minutes", t->minutes);
-    log_info("updates  %lld%s, %lld an epoch, of %d x %d examples; lr %g, %s, warm-up %d",
-             (long long)horizon, minutes, (long long)an_epoch, t->accumulate, t->batch, t->lr,
-             json_string(f->c->resolved, "train.schedule"), t->warmup);
+    log_info("updates  %lld%s%s, %lld an epoch, of %d x %d examples; lr %g, %s, warm-up %d",
+             (long long)horizon, petaflops, minutes, (long long)an_epoch, t->accumulate, t->batch,
+             t->lr, json_string(f->c->resolved, "train.schedule"), t->warmup);
     if (t->warmup >= horizon)
         log_warn("train.warmup is %d, and training ends at update %lld: the learning rate rises "
                  "to the end",

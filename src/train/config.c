@@ -65,6 +65,10 @@ static const ConfigKey train_keys[] = {
      .also = "num_epochs", .flags = KEY_LENGTH},
     {"steps", KEY_INT, AT(steps), "0", 0, 2e9, NULL, "updates to make; 0: as many as epochs give",
      .also = "updates iterations max_steps", .flags = KEY_LENGTH},
+    {"petaflops", KEY_REAL, AT(petaflops), "0", 0, 1e9, NULL,
+     "10^15 operations of all updates together, in place of epochs and steps: as many updates as "
+     "come next to it; 0: not by operations",
+     .also = "flops pflops", .flags = KEY_LENGTH},
     {"minutes", KEY_REAL, AT(minutes), "0", 0, 1e7, NULL,
      "minutes of training after which it ends, validation and tests not counted; 0: no limit. Of "
      "schedules without an end",
@@ -290,6 +294,15 @@ static bool check_minutes(const Config *c, Err *err) {
                    c->path, c->train.minutes, names);
 }
 
+static bool check_petaflops(const Config *c, Err *err) {
+    const TrainConf *t = &c->train;
+    return t->petaflops <= 0 || t->steps == 0 ||
+           err_set(err, EX_CONFIG,
+                   "%s: train.petaflops = %g and train.steps = %d exclude each other: both say how "
+                   "many updates there are. Set one to 0",
+                   c->path, t->petaflops, t->steps);
+}
+
 static const Section sections[] = {
     {"train", train_keys}, {"model", model_keys}, {"data", all_data_keys}, {0}};
 
@@ -301,7 +314,8 @@ bool config_open(Config *c, const cJSON *root, const char *where, const StFile *
     snprintf(c->path, sizeof c->path, "%s", where);
     cJSON *own = cJSON_Duplicate(root, true);
     bool ok = override_apply(own, sections, overrides, count, err);
-    if (ok && !(read_all(c, own, weights, err) && check_minutes(c, err))) {
+    if (ok &&
+        !(read_all(c, own, weights, err) && check_minutes(c, err) && check_petaflops(c, err))) {
         override_blame(err, c->path, own, sections, overrides, count);
         ok = false;
     }

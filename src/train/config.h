@@ -14,7 +14,7 @@ typedef struct TrainConf {
     int epochs, steps, batch, accumulate, warmup, schedule, eval_every, log_every, lanes, seed, nan;
     int objective, keep, patience, best, eval_limit;
     double mask; /* resolved: the share of tokens in masked training, 0 in classification */
-    double lr, clip, minutes, save_minutes, label_smoothing, ema;
+    double lr, clip, minutes, petaflops, save_minutes, label_smoothing, ema;
     bool tensorboard;
     AdamwConf adamw;
     char init[KEY_TEXT_MAX]; /* "": none */

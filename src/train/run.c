@@ -360,6 +360,10 @@ int64_t run_updates(const Run *r) {
     const double most = 1e15; /* what can be counted; files may say anything */
     const double steps = run_number(r, "train.steps", 0), epochs = run_number(r, "train.epochs", 0);
     const RunLine made = run_made(r);
+    if (run_number(r, "train.petaflops", 0) > 0) {
+        const double told = json_number(r->env, "updates");
+        return told > 0 ? (int64_t)fmin(told, most) : 0;
+    }
     if (steps > 0) return (int64_t)fmin(steps, most);
     if (!(made.value[RUN_EPOCH] > 0 && epochs > 0)) return 0;
     const double an_epoch = round((double)made.step / made.value[RUN_EPOCH]);

@@ -76,7 +76,7 @@ const RunLine *run_best(const Run *r);
 /* How far training is: step, and of the values epoch and seconds. Step 0: nothing is reported. */
 RunLine run_made(const Run *r);
 /* The updates of the whole training; with train.minutes, at most. 0: not known yet, of a run in
- * epochs that has written nothing. */
+ * epochs that has written nothing, or not told, of one in operations without its env.json. */
 int64_t run_updates(const Run *r);
 /* Whether it is trained to its end. */
 bool run_trained(const Run *r);

@@ -380,7 +380,7 @@ static bool open_data(Trainer *t, Err *err) {
     if (t->verify.reader) log_info("data     their hashes are checked beside the first update");
     const TrainConf *conf = &c->train;
     const int64_t an_epoch = t->meter.per_epoch = loader_updates_per_epoch(&t->loader);
-    t->horizon = conf->steps ? conf->steps : conf->epochs * an_epoch;
+    t->horizon = duration_updates(&t->loader);
     t->end = t->r->stop_at && t->r->stop_at < t->horizon ? t->r->stop_at : t->horizon;
     t->every = conf->eval_every ? conf->eval_every : an_epoch;
     banner_data(&t->loader, t->horizon);
@@ -464,6 +464,7 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
     if (t->begun && !describe(t, err)) return false;
+        !rundir_add(&t->dir, "updates", cJSON_CreateNumber((double)t->horizon), err) ||
     if (!rundir_add(&t->dir, "data", loader_describe(&t->loader), err) ||
         !rundir_add(&t->dir, "planned_bytes", cJSON_CreateNumber((double)t->planned), err) ||
         !rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), err))

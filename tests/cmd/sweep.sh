@@ -379,6 +379,30 @@ expect 0 '4 runs, 4 done' "several processes make a sweep" "${sweep[@]}" train.s
 [ "$(grep -c '^run [0-9]' "$tmp/log0")" -eq 2 ] && [ "$(grep -c '^run 2 of 4' "$tmp/log1")" -eq 1 ]
 result $? "each makes runs of its own" "$tmp/log0"
 
+# ---- operations as the end ----
+
+equal=("$bin/cast_sweep" "$tmp/tiny.json" train.steps=0 "model.attention.type=cast,full" --threads 1 --out "$tmp/equal")
+gflop=$("$bin/cast_train" "$tmp/tiny.json" --dry-run --json --out "$tmp/none" 2>/dev/null |
+    sed -nE 's/^ *"gflop_update": ([0-9.e-]+),?$/\1/p')
+most=$(awk -v g="$gflop" 'BEGIN { print 40 * g / 1e6 }')
+expect 0 '2 of 2 runs are done' "runs that operations end" "${equal[@]}" train.petaflops="$most"
+# Its updates; their operations, and those of one, as a share of those that were asked for.
+# shellcheck disable=SC2016
+made() { # made TYPE
+    local g
+    g=$("$bin/cast_train" "$tmp/equal/type=$1" --dry-run --json 2>/dev/null |
+        sed -nE 's/^ *"(updates|gflop_update)": ([0-9.e-]+),?$/\2/p' | xargs)
+    awk -v p="$most" '{ one = $2 / 1e6 / p; print $1, $1 * one, one }' <<<"$g"
+}
+for type in cast full; do
+    made $type >"$tmp/out"
+    # shellcheck disable=SC2016
+    check "$type has its share" awk '{ off = $2 - 1; exit !($1 > 0 && off <= $3 / 2 && off >= -$3 / 2) }' "$tmp/out"
+done
+check "of other numbers of updates" test "$(made cast | cut -d ' ' -f 1)" != "$(made full | cut -d ' ' -f 1)"
+expect 0 '2 runs, 2 done' "are done" "${equal[@]}" train.petaflops="$most" --dry-run
+expect 0 '2 runs, 2 begun' "and with more operations are not" "${equal[@]}" train.petaflops=1 --dry-run
+
 # ---- a time as the end ----
 
 timed=("$bin/cast_sweep" "$tmp/tiny.json" train.steps=100000000 "model.attention.clusters=2,3" --threads 1 --out "$tmp/timed")

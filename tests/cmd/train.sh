@@ -257,6 +257,24 @@ check "leaves the run what it was" grep -q '"minutes": 0.03' "$tmp/timed/config.
 expect 78 'train.minutes = 1 goes with a train.schedule that has no end, constant or rsqrt' "not of others" \
     "${train[@]}" train.minutes=1 train.schedule=cosine --out "$tmp/none"
 
+# Operations as the end: as many updates as come next to them.
+update_gflop=$(sed -nE 's/^ *"gflop_update": ([0-9.e-]+),?$/\1/p' "$tmp/outline.json")
+petaflops() { awk -v n="$1" -v g="$update_gflop" 'BEGIN { printf "%.9g", n * g / 1e6 }'; } # petaflops UPDATES
+measured=("${train[@]}" train.steps=0 --out "$tmp/measured")
+expect 0 '^updates +20 for [0-9.e-]+ PFLOP, 10 an epoch' "operations end a run" "${measured[@]}" train.petaflops="$(petaflops 20.4)"
+check "as the same updates, counted, do" diff <(last_test "$tmp/whole") <(last_test "$tmp/measured")
+check "which env.json tells" grep -q '"updates": 20,' "$tmp/measured/env.json"
+expect 0 'nothing is left to train' "asked for again" "${measured[@]}" train.petaflops="$(petaflops 20.4)"
+expect 0 'resuming at update 20$' "and more of them" "${measured[@]}" train.petaflops="$(petaflops 29.6)"
+check "make it longer" test "$(updates "$tmp/measured")" = 30
+expect 78 'measured has had 30 updates, more than the 20 that' "not fewer" "${measured[@]}" train.petaflops="$(petaflops 20)"
+expect 0 '^updates +1 for' "one update at least" "${measured[@]}" train.petaflops=1e-12 --out "$tmp/dry" --dry-run
+expect 0 '^updates +15 for.* cosine' "of schedules with an end too" \
+    "${measured[@]}" train.petaflops="$(petaflops 15)" train.schedule=cosine --out "$tmp/dry" --dry-run
+expect 78 'train.petaflops = 1 and train.steps = 20 exclude each other' "not with a number of updates" \
+    "${train[@]}" train.petaflops=1 --out "$tmp/none"
+expect 0 '^updates +4, ' "which a smoke run has" smoke "$tmp/words.json" train.petaflops=1 --fast
+
 # TensorBoard's files change nothing: a run may begin with them and go on without.
 events() { find "$1" -name 'events.out.tfevents.*' | wc -l; }
 expect 0 'stopped|to go on' "a run with TensorBoard's files" \

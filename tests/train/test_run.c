@@ -232,6 +232,24 @@ static void test_end(void **state) {
     run_free(&r);
 }
 
+/* What they came to is in env.json alone. */
+static void test_end_of_operations(void **state) {
+    Run r;
+    Err err;
+    (void)state;
+    const char *dir = make_run("measured", "{\"train\": {\"petaflops\": 2, \"epochs\": 3}}",
+                               TRAIN(5, 2, 1) TEST(20, "last", 0.5));
+    if (!run_read(&r, dir, false, &err)) fail_msg("%s", err.text);
+    assert_int_equal(run_updates(&r), 0);
+    assert_false(run_done(&r));
+    run_free(&r);
+    scratch_write("measured/env.json", "{\"updates\": 20}", 15);
+    if (!run_read(&r, dir, false, &err)) fail_msg("%s", err.text);
+    assert_int_equal(run_updates(&r), 20);
+    assert_true(run_done(&r));
+    run_free(&r);
+}
+
 /* As 0.1.0 wrote them of weights that are no numbers. */
 static void test_a_test_without_a_loss(void **state) {
     static const char none[] = "{\"kind\": \"test\", \"step\": 20, \"which\": \"last\", "
@@ -464,6 +482,7 @@ int main(void) {
         cmocka_unit_test(test_best_by_loss),
         cmocka_unit_test(test_best_has_a_finite_loss),
         cmocka_unit_test(test_end),
+        cmocka_unit_test(test_end_of_operations),
         cmocka_unit_test(test_a_test_without_a_loss),
         cmocka_unit_test(test_end_without_lines),
         cmocka_unit_test(test_out_of_patience),
