@@ -94,7 +94,7 @@ static void describe(Engine *e, const Model *m, int max_batch, int lanes, bool t
 
 size_t engine_bytes(const Model *m, int max_batch, int lanes, bool train) {
     Engine e;
-    describe(&e, m, max_batch, lanes, train);
+    describe(&e, m, max_batch, lanes, true);
     layout(&e, &e.memory);
     return e.memory.used;
 }

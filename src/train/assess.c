@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/log.h"
 #include "io/json_print.h"
 #include "io/text.h"
 #include "train/predict.h"
@@ -127,8 +126,6 @@ void assess_free(Assessment *a) {
 
 static double share(int part, int whole) { return whole ? (double)part / whole : NAN; }
 
-static double share_error(double p, int count) { return sqrt(p * (1 - p) / count); }
-
 static int at(const Assessment *a, int label, int predicted) {
     return a->confusion[(size_t)label * (size_t)a->K + (size_t)predicted];
 }
@@ -173,23 +170,15 @@ static void print_mistakes(FILE *f, const Assessment *a, const Trained *t) {
     }
 }
 
-/* " ± 2.79": the standard error of a share of so many examples, in per cent; "": masked tokens of
- * one document are no examples of their own. */
-static const char *error_text(char *buf, size_t size, double p, int count, int digits,
-                              const Trained *t) {
-    *buf = '\0';
-    if (!trained_guesses(t)) snprintf(buf, size, " ± %.*f", digits, 100 * share_error(p, count));
-    return buf;
-}
-
 static void print_lengths(FILE *f, const Assessment *a, const Trained *t) {
-    char error[32];
     fprintf(f, "\nby length: tokens, examples, accuracy\n");
     for (int i = 0; i < a->bins; i++) {
         const LengthBin *b = &a->bin[i];
         const double right = share(b->correct, b->answers);
-        fprintf(f, "  %6d to %-6d %8d  %5.1f%s %%\n", b->from, b->to, b->count, 100 * right,
-                error_text(error, sizeof error, right, b->count, 1, t));
+        char error[32] = "";
+        if (!trained_guesses(t))
+            snprintf(error, sizeof error, " ± %.1f", 100 * score_error(right, b->count));
+        fprintf(f, "  %6d to %-6d %8d  %5.1f%s %%\n", b->from, b->to, b->count, 100 * right, error);
     }
 }
 
@@ -203,20 +192,21 @@ static const RunLine *measured(const Assessment *a, const Trained *t) {
     return t->from.run.tested[which] && same ? l : NULL;
 }
 
-/* `error`: behind the accuracy. */
-static const char *describe(char *buf, size_t size, const Score *s, const char *error,
+/* With the standard error of so many examples; 0: without. */
+static const char *describe(char *buf, size_t size, const Score *s, int examples,
                             const Trained *t) {
-    char loss[64];
-    loss_text(loss, sizeof loss, s->loss, t->config.train.objective);
-    snprintf(buf, size, "%.2f%s %%, %s", 100 * s->accuracy, error, loss);
+    char accuracy[64], loss[64];
+    const int objective = t->config.train.objective;
+    snprintf(buf, size, "%s, %s",
+             accuracy_text(accuracy, sizeof accuracy, s->accuracy, examples, objective),
+             loss_text(loss, sizeof loss, s->loss, objective));
     return buf;
 }
 
 static void print_measured(FILE *f, const Assessment *a, const Trained *t, const RunLine *l) {
     char was[96], now[96];
     const Score then = {l->value[RUN_ACCURACY], l->value[RUN_LOSS]};
-    if (!strcmp(describe(was, sizeof was, &then, "", t),
-                describe(now, sizeof now, &a->score, "", t)))
+    if (!strcmp(describe(was, sizeof was, &then, 0, t), describe(now, sizeof now, &a->score, 0, t)))
         fprintf(f, "as cast_train measured it\n");
     else
         fprintf(f, "cast_train measured %s: the data, the program or the machine is another\n",
@@ -234,13 +224,12 @@ static void print_commonest(FILE *f, const Assessment *a, const Trained *t) {
 }
 
 void assess_print(FILE *f, const Assessment *a, const Trained *t) {
-    char score[128], error[32];
+    char score[128];
     trained_print(f, t);
-    error_text(error, sizeof error, a->score.accuracy, a->count, 2, t);
     fprintf(f, "\n%s accuracy of %s (update %lld): %s, %d examples\n", split_names[t->split],
             t->from.which, (long long)t->from.update,
-            describe(score, sizeof score, &a->score, error, t), a->count);
-    if (*error)
+            describe(score, sizeof score, &a->score, a->count, t), a->count);
+    if (!trained_guesses(t))
         fprintf(f, "± is the standard error of a share p of so many examples, "
                    "sqrt(p (1 - p) / examples)\n");
     if (a->cut)
@@ -281,7 +270,7 @@ void assess_print_json(FILE *f, const Assessment *a, const Trained *t) {
     cJSON_AddNumberToObject(o, "loss", a->score.loss);
     if (trained_guesses(t)) cJSON_AddNumberToObject(o, "bits", a->score.loss / log(2));
     if (!trained_guesses(t))
-        cJSON_AddNumberToObject(o, "accuracy_error", share_error(a->score.accuracy, a->count));
+        cJSON_AddNumberToObject(o, "accuracy_error", score_error(a->score.accuracy, a->count));
     cJSON_AddNumberToObject(o, "flops_share", a->flops / a->exact);
     trained_add_classes(t, o);
     if (a->K) cJSON_AddItemToObject(o, "labels", cJSON_CreateIntArray(a->labels, a->K));

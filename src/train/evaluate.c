@@ -34,6 +34,14 @@ const char *loss_text(char *buf, size_t size, double loss, int objective) {
     return buf;
 }
 
+const char *accuracy_text(char *buf, size_t size, double accuracy, int examples, int objective) {
+    char error[32] = "";
+    if (examples > 0 && objective != OBJECTIVE_MASKED)
+        snprintf(error, sizeof error, " ± %.2f", 100 * score_error(accuracy, examples));
+    snprintf(buf, size, "%.2f%s %%", 100 * accuracy, error);
+    return buf;
+}
+
 bool evaluate(Score *score, Engine *e, Loader *f, int split, const char *what, const Watch *watch,
               Err *err) {
     const Watch none = {0}, *w = watch ? watch : &none;

@@ -16,6 +16,9 @@ typedef struct Watch {
 
 /* As people read a mean loss, into buf: "loss 0.6021", of masked training "1.7811 bits a token". */
 const char *loss_text(char *buf, size_t size, double loss, int objective);
+/* An accuracy: "63.00 ± 2.79 %", with the standard error of so many examples; without it of 0, and
+ * in masked training, since masked tokens of one document are no examples of their own. */
+const char *accuracy_text(char *buf, size_t size, double accuracy, int examples, int objective);
 
 /* Means over the answers (train/loader.h), the last partial batch too, summed in the examples'
  * order: the result does not depend on the number of threads. `what` heads the progress line; watch

@@ -51,15 +51,16 @@ static void close_answers(FinalTest *test) {
 /* ---- the tests ---- */
 
 static void tell(Final *f, const FinalTest *test) {
-    char head[96], loss[64];
-    const int examples = f->loader->examples[SPLIT_TEST];
+    char head[128], accuracy[64], loss[64];
+    const int examples = f->loader->examples[SPLIT_TEST], objective = f->meter->conf->objective;
     meter_test(f->meter, test->which, test->update, &test->score, examples, test->correct);
     f->test[f->n] = *test;
     f->test[f->n++].correct = NULL; /* the caller's */
-    snprintf(head, sizeof head, "test accuracy of %s (update %lld): %.2f %%", test->which,
-             (long long)test->update, 100 * test->score.accuracy);
+    snprintf(head, sizeof head, "test accuracy of %s (update %lld): %s", test->which,
+             (long long)test->update,
+             accuracy_text(accuracy, sizeof accuracy, test->score.accuracy, examples, objective));
     log_headed(LOG_BOLD, head, ", %s, %d examples",
-               loss_text(loss, sizeof loss, test->score.loss, f->meter->conf->objective), examples);
+               loss_text(loss, sizeof loss, test->score.loss, objective), examples);
 }
 
 static bool evaluated(Final *f, const State *s, FinalTest *test, Err *err) {

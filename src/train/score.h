@@ -16,4 +16,7 @@ typedef enum ScoreBy { SCORE_BY_ACCURACY, SCORE_BY_LOSS } ScoreBy;
  * accuracy. */
 bool score_beats(const Score *a, const Score *b, ScoreBy by);
 
+/* The standard error of an accuracy in so many examples. */
+double score_error(double accuracy, int examples);
+
 #endif
