@@ -43,9 +43,9 @@ def write(path):
             print('\n'.join(f'     "{line}"' for line in lines) + '},')
         print('};\n')
     print('/* clang-format on */\n')
-    print('const Typeface typefaces[TYPE_SIZES] = {')
+    print('const TypeGlyph *const typefaces[TYPE_SIZES] = {')
     for size in SIZES:
-        print(f'    {{glyphs{size}}},')
+        print(f'    glyphs{size},')
     print('};')
 
 

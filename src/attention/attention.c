@@ -15,13 +15,6 @@ const AttnMech *attn_find(const char *name) {
     return NULL;
 }
 
-bool attn_unknown(const char *name, const char *where, const char *key, Err *err) {
-    enum { MOST = 64 };
-    const char *names[MOST + 1] = {NULL};
-    for (int i = 0; attn_table[i] && i < MOST; i++) names[i] = attn_table[i]->name;
-    return schema_not_among(where, key, name, names, err);
-}
-
 bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const char *where,
                     Err *err) {
     *(AttnShape *)self = *shape;

@@ -120,8 +120,6 @@ extern const AttnMech attn_cast, attn_full, attn_naive, attn_local, attn_cluster
 /* Ends with NULL. */
 extern const AttnMech *const attn_table[];
 const AttnMech *attn_find(const char *name);
-/* Of a name that it does not find: the error, with those that there are. Returns false. */
-bool attn_unknown(const char *name, const char *where, const char *key, Err *err);
 
 /* After the keys were read into self: adds the shape, and checks. */
 bool attn_configure(const AttnMech *m, void *self, const AttnShape *shape, const char *where,

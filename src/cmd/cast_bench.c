@@ -217,8 +217,11 @@ static const char *next_word(const char **list, char *word, size_t size) {
 }
 
 static bool check_mechanism(const char *name, Err *err) {
+    enum { MOST = 64 };
+    const char *names[MOST + 1] = {NULL};
     if (attn_find(name)) return true;
-    attn_unknown(name, "on the command line", "--mechanisms", err);
+    for (int i = 0; attn_table[i] && i < MOST; i++) names[i] = attn_table[i]->name;
+    schema_not_among("on the command line", "--mechanisms", name, names, err);
     err->code = EX_USAGE;
     return false;
 }

@@ -1,7 +1,6 @@
 /* cast_sweep: a config's runs over lists of values and seeds, one after the other. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/log.h"
 #include "core/mem.h"

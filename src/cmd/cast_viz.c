@@ -1,7 +1,6 @@
 /* cast_viz: what the clusters of a trained CAST model hold, as pictures and as figures. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/gemm.h"

@@ -1,7 +1,6 @@
 #include "data/input.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

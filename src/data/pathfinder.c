@@ -11,7 +11,6 @@
  * validation, the next tenth to test, the rest to train; all keep the order of the metadata. Files
  * without a byte are passed over. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/lanes.h"

@@ -153,9 +153,9 @@ static void print_model(const Writer *w) {
 /* ---- how it was trained ---- */
 
 /* Of the process that began the run. */
-static const char *of_first(const Run *r, const char *key) {
+static const char *first_command(const Run *r) {
     const cJSON *earlier = json_at(r->env, "earlier");
-    return json_string(earlier && earlier->child ? earlier->child : r->env, key);
+    return json_string(earlier && earlier->child ? earlier->child : r->env, "command");
 }
 
 static const cJSON *first_config(const Writer *w) {
@@ -270,7 +270,7 @@ static void print_call(const Writer *w, const char *program, const char *end) {
 }
 
 static void print_commands(const Writer *w) {
-    const char *command = w->run ? of_first(w->run, "command") : NULL;
+    const char *command = w->run ? first_command(w->run) : NULL;
     fprintf(w->f, "\n## Commands\n\n```\n");
     if (command) {
         text_plain(w->f, command);

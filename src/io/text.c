@@ -10,7 +10,8 @@
 
 /* The next character of s, which is not empty, into `c`, made harmless; returns what is behind. */
 static const char *next(const char *s, char c[5]) {
-    const int n = utf8_length(s, strlen(s));
+    enum { MOST = 4 };
+    const int n = utf8_length(s, strnlen(s, MOST));
     if (n == 0) {
         memcpy(c, "\xef\xbf\xbd", 4);
         return s + 1;

@@ -92,7 +92,7 @@ static void describe(Engine *e, const Model *m, int max_batch, int lanes, bool t
     e->coupled = train && m->conf.norm == NORM_BATCH;
 }
 
-size_t engine_bytes(const Model *m, int max_batch, int lanes, bool train) {
+size_t engine_bytes(const Model *m, int max_batch, int lanes) {
     Engine e;
     describe(&e, m, max_batch, lanes, true);
     layout(&e, &e.memory);

@@ -54,8 +54,8 @@ typedef struct Engine {
 /* Plans memory for batches of up to max_batch samples; train: gradients are wanted. */
 bool engine_open(Engine *e, const Model *m, int max_batch, int lanes, bool train, Err *err);
 void engine_close(Engine *e);
-/* Bytes that engine_open would map, most of them touched only when used. */
-size_t engine_bytes(const Model *m, int max_batch, int lanes, bool train);
+/* Bytes that engine_open would map to train, most of them touched only when used. */
+size_t engine_bytes(const Model *m, int max_batch, int lanes);
 
 /* To be called when weights have changed: keeps the pointer, refreshes transposed copies. */
 void engine_weights(Engine *e, const real *w);

@@ -1,7 +1,6 @@
 #include "report/cores.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"

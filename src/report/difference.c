@@ -32,7 +32,7 @@ static int answers_of(const Group *g) {
         const Run *r = g->run[i];
         const double n = r->test[RUN_BEST].value[RUN_COUNT];
         if (!run_done(r)) continue;
-        if (!r->correct[RUN_BEST] || (count && n != count)) return 0;
+        if (!r->correct || (count && n != count)) return 0;
         count = (int)n;
     }
     return count;
@@ -43,7 +43,7 @@ static double *shares_right(const Group *g, int runs, int n) {
     double *share = mem_alloc((size_t)n, sizeof *share);
     for (int k = 0; k < g->n; k++) {
         if (!run_done(g->run[k])) continue;
-        for (int i = 0; i < n; i++) share[i] += run_answer(g->run[k], RUN_BEST, i);
+        for (int i = 0; i < n; i++) share[i] += run_answer(g->run[k], i);
     }
     for (int i = 0; i < n; i++) share[i] /= runs;
     return share;

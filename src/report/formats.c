@@ -1,7 +1,6 @@
 #include "report/formats.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/mem.h"
 #include "report/sheet.h"

@@ -64,7 +64,7 @@ static void warn_of_width(Sheet *s, const LatexStyle *style) {
     const double width = point * sheet_width(s);
     if (width <= style->width) return;
     sheet_fit(s, style->width / point);
-    char *left_out = sheet_titles(s, true), *keys = sheet_keys(s, false);
+    char *left_out = sheet_hidden_titles(s), *keys = sheet_shown_keys(s);
     const double rest = point * sheet_width(s);
     if (*left_out)
         log_warn(

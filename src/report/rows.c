@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "io/json.h"
-#include "io/lines.h"
 
 static bool read_line(const Lines *l, TakeRow *take, void *to, Err *err) {
     Err inner;
@@ -15,14 +14,18 @@ static bool read_line(const Lines *l, TakeRow *take, void *to, Err *err) {
     return take(to, o, &why) || err_set(err, EX_DATAERR, "%s: line %d: %s", l->path, l->line, why);
 }
 
+bool rows_open(Lines *l, const char *path, const char *expected, Err *err) {
+    if (file_is_dir(path))
+        return err_set(err, EX_NOINPUT, "%s: is a directory; for --what %s", path, expected);
+    return lines_open(l, path, err);
+}
+
 /* Counts in *rows. */
 static bool read_file(const char *path, const char *expected, TakeRow *take, void *to, int *rows,
                       Err *err) {
     Lines l;
     bool ok = true;
-    if (file_is_dir(path))
-        return err_set(err, EX_NOINPUT, "%s: is a directory; for --what %s", path, expected);
-    if (!lines_open(&l, path, err)) return false;
+    if (!rows_open(&l, path, expected, err)) return false;
     while (ok && (ok = lines_next(&l, err)) && l.text.at) {
         if (!l.text.size) continue;
         ok = read_line(&l, take, to, err);

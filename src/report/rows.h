@@ -4,10 +4,13 @@
 
 #include <cjson/cJSON.h>
 
-#include "core/err.h"
+#include "io/lines.h"
 
 /* Takes a row, which becomes its own. False: it is none; `why` says what it lacks. */
 typedef bool TakeRow(void *to, cJSON *row, const char **why);
+
+/* Opens a file of rows; `expected` as below. EX_NOINPUT: no file, a directory. */
+bool rows_open(Lines *l, const char *path, const char *expected, Err *err);
 
 /* All rows of n files, one at least, of which `expected` says what they are: "points a file of rows
  * was expected, as '...' prints them". EX_NOINPUT: no file, a directory, no row in any; EX_DATAERR,

@@ -6,7 +6,6 @@
 
 #include "core/mem.h"
 #include "io/json.h"
-#include "io/lines.h"
 #include "io/text.h"
 #include "report/settings.h"
 
@@ -178,9 +177,8 @@ static bool read_csv_row(Scaling *s, const Lines *l, const int *holds, Err *err)
 
 static bool read_lines(Scaling *s, Lines *l, Err *err) {
     int holds[MOST_COLUMNS];
-    bool csv = false, ok;
+    bool first = true, csv = false, ok;
     while ((ok = lines_next(l, err)) && l->text.at) {
-        const bool first = l->line == 1;
         if (l->text.size == 0) continue;
         if (*l->text.at == '{')
             ok = read_object(s, l, err);
@@ -189,18 +187,15 @@ static bool read_lines(Scaling *s, Lines *l, Err *err) {
         else
             ok = csv ? read_csv_row(s, l, holds, err) : wrong(l, "is not a row of cast_bench", err);
         if (!ok) return false;
+        first = false;
     }
     return ok;
 }
 
 static bool read_file(Scaling *s, const char *path, Err *err) {
     Lines l;
-    if (file_is_dir(path))
-        return err_set(err, EX_NOINPUT,
-                       "%s: is a directory; for --what length a file that cast_bench --json "
-                       "printed was expected",
-                       path);
-    if (!lines_open(&l, path, err)) return false;
+    if (!rows_open(&l, path, "length a file that cast_bench --json printed was expected", err))
+        return false;
     const bool ok = read_lines(s, &l, err);
     lines_close(&l);
     return ok;

@@ -195,5 +195,5 @@ static char *names(const Sheet *s, bool hidden, bool keys, const char *between) 
     return text;
 }
 
-char *sheet_titles(const Sheet *s, bool hidden) { return names(s, hidden, false, "; "); }
-char *sheet_keys(const Sheet *s, bool hidden) { return names(s, hidden, true, ","); }
+char *sheet_hidden_titles(const Sheet *s) { return names(s, true, false, "; "); }
+char *sheet_shown_keys(const Sheet *s) { return names(s, false, true, ","); }

@@ -45,9 +45,9 @@ double sheet_width(const Sheet *s);
 void sheet_fit(Sheet *s, double most);
 void sheet_show_all(Sheet *s);
 
-/* "epochs; hours": titles, or "epochs,hours": keys, of the columns that are hidden or not; to be
- * freed. */
-char *sheet_titles(const Sheet *s, bool hidden);
-char *sheet_keys(const Sheet *s, bool hidden);
+/* "epochs; hours": titles of the columns that are hidden; "loss,seed": keys of those that are
+ * shown. To be freed. */
+char *sheet_hidden_titles(const Sheet *s);
+char *sheet_shown_keys(const Sheet *s);
 
 #endif

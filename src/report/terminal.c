@@ -72,7 +72,7 @@ static void write_filled(FILE *f, const char *text, int letters) {
 }
 
 static void write_left_out(const Sheet *s, FILE *f, int letters) {
-    char *titles = sheet_titles(s, true);
+    char *titles = sheet_hidden_titles(s);
     char *note = text_format("not shown: %s. --columns chooses, --format md shows all.", titles);
     fputc('\n', f);
     if (*titles) write_filled(f, note, letters);

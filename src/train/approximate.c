@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "core/log.h"
-
 /* ---- documents, a block of one at a time on any thread ---- */
 
 typedef struct Job {

@@ -1,7 +1,5 @@
 #include "train/begin.h"
 
-#include <math.h>
-
 #include "data/dataset.h"
 #include "io/safetensors.h"
 #include "train/loader.h"
@@ -42,9 +40,9 @@ int64_t begin_examples(const Config *c) {
 
 static bool check_examples(const Config *c, Err *err) {
     char path[FILE_PATH_MAX];
-    const int64_t n = begin_examples(c), held = llround((double)n * c->holdout);
+    const int64_t n = begin_examples(c);
     return n == 0 || (dataset_path(path, c->data_dir, SPLIT_TRAIN, err) &&
-                      loader_has_enough(c, path, n - held, err));
+                      loader_has_enough(c, path, n - loader_held(c, n), err));
 }
 
 static bool check_init(const Config *c, Err *err) {

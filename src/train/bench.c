@@ -83,7 +83,7 @@ static bool open_bench(Bench *b, const Config *c, bool data, Err *err) {
     *b = (Bench){.c = c, .m = &c->model, .data = data};
     if (data && !loader_open(&b->loader, c, err)) return false;
     layout(b, &b->memory);
-    const size_t engine = engine_bytes(b->m, c->train.batch, c->train.lanes, true);
+    const size_t engine = engine_bytes(b->m, c->train.batch, c->train.lanes);
     if (!mem_fits(size_sum(b->memory.used, engine), err) ||
         !arena_open(&b->memory, b->memory.used, err))
         return false;
@@ -282,7 +282,7 @@ static void list_parts(BenchResult *r, const Model *m, const LaneParts *sum, boo
          6 * blocks * N * d * (d * model_projections(m) + m->conf.conv) - sum->mechanism.avoided);
     part(r, "feed-forward, norm", s[PART_FEED_FORWARD], 12 * blocks * N * d * m->conf.d_ff);
     part(r, "pooling, last norm", s[PART_POOLING], 0);
-    part(r, "optimiser, sums, the rest", fmax(0, r->sample_seconds - used), 0);
+    part(r, "head, optimiser, sums, the rest", fmax(0, r->sample_seconds - used), 0);
 }
 
 static void time_parts(BenchResult *r, Bench *b) {

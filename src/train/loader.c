@@ -1,6 +1,7 @@
 #include "train/loader.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -45,10 +46,12 @@ static bool check_enough(const Loader *f, Err *err) {
     return loader_has_enough(f->c, f->split[SPLIT_TRAIN].file.path, f->examples[SPLIT_TRAIN], err);
 }
 
+int64_t loader_held(const Config *c, int64_t n) { return llround((double)n * c->holdout); }
+
 /* The two views of the training split. */
 static bool hold_out(Loader *f, Err *err) {
     const Config *c = f->c;
-    const int n = f->split[SPLIT_TRAIN].examples, held = (int)(n * c->holdout + 0.5);
+    const int n = f->split[SPLIT_TRAIN].examples, held = (int)loader_held(c, n);
     if (held == 0 || held == n)
         return err_set(err, EX_CONFIG,
                        "%s: key 'data.holdout' = %g leaves nothing to %s of the %d examples of %s",

@@ -60,6 +60,9 @@ void loader_close(Loader *f);
 /* Memory for batches of at most train.batch examples. */
 void loader_layout(Loader *f, Arena *a);
 
+/* How many of n training examples data.holdout has validate; 0 without it. */
+int64_t loader_held(const Config *c, int64_t n);
+
 /* Of the file that a split is read from; NULL: it is held out of the training split, whose hash
  * says it, or is not open, or has none yet (data/verify.h computes it). */
 const char *loader_hash(const Loader *f, int split);

@@ -42,19 +42,18 @@ static void go_back(Run *r, int64_t step) {
 }
 
 /* A digit for four of the examples, the first one its highest bit. */
-static void take_answers(Run *r, int which, const cJSON *o) {
+static void take_answers(Run *r, const cJSON *o) {
     const char *text = json_string(o, "correct");
-    const double count = r->test[which].value[RUN_COUNT];
-    mem_free(r->correct[which]);
-    r->correct[which] = NULL;
+    const double count = r->test[RUN_BEST].value[RUN_COUNT];
+    mem_free(r->correct);
+    r->correct = NULL;
     if (!text || !(count > 0 && count <= RUN_MOST_ANSWERS)) return;
     const size_t n = ((size_t)count + 3) / 4;
-    if (strlen(text) == n && strspn(text, "0123456789abcdef") == n)
-        r->correct[which] = mem_strdup(text);
+    if (strlen(text) == n && strspn(text, "0123456789abcdef") == n) r->correct = mem_strdup(text);
 }
 
-bool run_answer(const Run *r, int which, int example) {
-    const char c = r->correct[which][example / 4];
+bool run_answer(const Run *r, int example) {
+    const char c = r->correct[example / 4];
     return (c <= '9' ? c - '0' : c - 'a' + 10) & 8 >> example % 4;
 }
 
@@ -66,7 +65,7 @@ static bool add_test(Run *r, const cJSON *o, const RunLine *line) {
             /* Tests of other weights: that of the best, which comes second, is still to come. */
             if (i == RUN_LAST && r->test[i].step != line->step) r->tested[RUN_BEST] = false;
             r->test[i] = *line;
-            take_answers(r, i, o);
+            if (i == RUN_BEST) take_answers(r, o);
             r->tested[i] = isfinite(line->value[RUN_LOSS]);
             return true;
         }
@@ -306,7 +305,7 @@ bool run_read(Run *r, const char *dir, bool curves, Err *err) {
 }
 
 void run_free(Run *r) {
-    for (int i = 0; i < RUN_TESTS; i++) mem_free(r->correct[i]);
+    mem_free(r->correct);
     cJSON_Delete(r->config);
     cJSON_Delete(r->env);
     mem_free(r->train.line);
@@ -360,11 +359,11 @@ int64_t run_updates(const Run *r) {
     const double most = 1e15; /* what can be counted; files may say anything */
     const double steps = run_number(r, "train.steps", 0), epochs = run_number(r, "train.epochs", 0);
     const RunLine made = run_made(r);
+    if (steps > 0) return (int64_t)fmin(steps, most);
     if (run_number(r, "train.petaflops", 0) > 0) {
         const double told = json_number(r->env, "updates");
         return told > 0 ? (int64_t)fmin(told, most) : 0;
     }
-    if (steps > 0) return (int64_t)fmin(steps, most);
     if (!(made.value[RUN_EPOCH] > 0 && epochs > 0)) return 0;
     const double an_epoch = round((double)made.step / made.value[RUN_EPOCH]);
     return (int64_t)fmin(epochs * an_epoch, most);

@@ -40,12 +40,12 @@ typedef struct Run {
     cJSON *config, *env;     /* env NULL: not there, or damaged */
     RunLines train, val;     /* val: by the examples that validate now (cast_train --accept-data) */
     RunLine test[RUN_TESTS]; /* of last.safetensors and best.safetensors */
-    char *correct[RUN_TESTS]; /* which of its examples are right (run_answer); NULL: not told */
-    bool tested[RUN_TESTS];   /* with a finite loss: 0.1.0 tested what was not a number too */
-    RunLine mark;             /* the last "save", "resume" or "rollback"; step 0: none */
-    bool saving, saved;       /* a "save" was read; and what tells that a checkpoint was written */
-    int64_t patience;         /* the update at which train.patience ended it; 0: it did not */
-    bool data_changed;        /* it went on with other data: cast_train --accept-data */
+    char *correct; /* which examples best.safetensors has right (run_answer); NULL: not told */
+    bool tested[RUN_TESTS]; /* with a finite loss: 0.1.0 tested what was not a number too */
+    RunLine mark;           /* the last "save", "resume" or "rollback"; step 0: none */
+    bool saving, saved;     /* a "save" was read; and what tells that a checkpoint was written */
+    int64_t patience;       /* the update at which train.patience ended it; 0: it did not */
+    bool data_changed;      /* it went on with other data: cast_train --accept-data */
     int unread; /* lines that could not be read: a crash tore them, or they were edited */
 } Run;
 
@@ -83,8 +83,8 @@ bool run_trained(const Run *r);
 /* Whether it came to its end, both final tests included. They are the last that a run writes: a
  * sweep that is killed after them never comes back to tidy up. */
 bool run_done(const Run *r);
-/* Whether an example of a test was answered right, of a run that tells. */
-bool run_answer(const Run *r, int which, int example);
+/* Whether best.safetensors has an example of the test right, of a run that tells. */
+bool run_answer(const Run *r, int example);
 /* Training samples in a second, over the whole run; NaN: not known. */
 double run_samples_per_s(const Run *r);
 

@@ -300,8 +300,7 @@ static bool plan_memory(Trainer *t, Err *err) {
     const TrainConf *conf = &t->c->train;
     t->loader.c = t->c;
     layout(t);
-    t->planned =
-        size_sum(t->memory.used, engine_bytes(&t->c->model, conf->batch, conf->lanes, true));
+    t->planned = size_sum(t->memory.used, engine_bytes(&t->c->model, conf->batch, conf->lanes));
     banner_memory(t->c, t->planned);
     t->memory = (Arena){0};
     return begin_memory(t->c, err);
@@ -464,8 +463,8 @@ static bool start(Trainer *t, TrainEnd *end, Err *err) {
     if (t->r->dry_run) return true;
     engine_weights(&t->engine, t->state.w);
     if (t->begun && !describe(t, err)) return false;
-        !rundir_add(&t->dir, "updates", cJSON_CreateNumber((double)t->horizon), err) ||
     if (!rundir_add(&t->dir, "data", loader_describe(&t->loader), err) ||
+        !rundir_add(&t->dir, "updates", cJSON_CreateNumber((double)t->horizon), err) ||
         !rundir_add(&t->dir, "planned_bytes", cJSON_CreateNumber((double)t->planned), err) ||
         !rundir_add(&t->dir, "peak_gflops", cJSON_CreateNumber(t->meter.peak), err))
         return false;

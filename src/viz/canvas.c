@@ -31,7 +31,7 @@ static bool is_letter(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
 
 static const TypeGlyph *glyph_of(TypeSize size, char c) {
     if (c < TYPE_FIRST || c > TYPE_LAST) c = '?';
-    return &typefaces[size].glyph[c - TYPE_FIRST];
+    return &typefaces[size][c - TYPE_FIRST];
 }
 
 static void draw(Canvas *c, int x, int y, Rgb colour, const TypeGlyph *g) {

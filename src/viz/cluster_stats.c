@@ -1,9 +1,7 @@
 #include "viz/cluster_stats.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "core/log.h"
 #include "io/json_print.h"
 #include "train/approximate.h"
 #include "viz/viz.h"

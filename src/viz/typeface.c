@@ -428,7 +428,7 @@ static const TypeGlyph glyphs15[] = {
 
 /* clang-format on */
 
-const Typeface typefaces[TYPE_SIZES] = {
-    {glyphs11},
-    {glyphs15},
+const TypeGlyph *const typefaces[TYPE_SIZES] = {
+    glyphs11,
+    glyphs15,
 };

@@ -13,10 +13,7 @@ typedef struct TypeGlyph {
     const char *pixels; /* row by row, a hexadecimal digit each: 0 the ground, f the letter */
 } TypeGlyph;
 
-typedef struct Typeface {
-    const TypeGlyph *glyph;
-} Typeface;
-
-extern const Typeface typefaces[TYPE_SIZES];
+/* Of each size, from TYPE_FIRST on. */
+extern const TypeGlyph *const typefaces[TYPE_SIZES];
 
 #endif

@@ -1,7 +1,6 @@
 #include "viz/viz.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "data/bytes.h"
 #include "data/picture.h"

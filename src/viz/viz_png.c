@@ -1,7 +1,6 @@
 #include "viz/viz_png.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/log.h"
 #include "viz/canvas.h"

@@ -188,7 +188,7 @@ static void test_scaling(void **state) {
         "{\"mechanism\": \"full\", \"tokens\": 512, \"samples_per_s\": 1, \"peak_rss_mb\": 9}\n"
         "{\"mechanism\": \"cast\", \"tokens\": 512, \"samples_per_s\": 4}\n\n"
         "{\"mechanism\": \"full\", \"tokens\": 256, \"samples_per_s\": 3, \"peak_rss_mb\": 7}",
-        "peak_rss_mb,other,mechanism,tokens,samples_per_s\r\n9,\"a,\"\"b\",full,512,1\r\n"
+        "\npeak_rss_mb,other,mechanism,tokens,samples_per_s\r\n9,\"a,\"\"b\",full,512,1\r\n"
         ",,\"cast\",512,4\r\n7,,full,256,3\r\n"};
     for (int i = 0; i < 2; i++) {
         Scaling s;

@@ -187,7 +187,7 @@ static void test_text(void **state) {
     Canvas c = canvas_open(60, 20, black);
     assert_int_equal(canvas_text(&c, 2, 0, TYPE_SMALL, white, "i"), 2 + 3);
     assert_int_equal(painted(&c), 7);
-    const TypeGlyph *i = &typefaces[TYPE_SMALL].glyph['i' - TYPE_FIRST];
+    const TypeGlyph *i = &typefaces[TYPE_SMALL]['i' - TYPE_FIRST];
     assert_int_equal(c.rgb[3 * (i->top * 60 + 2 + i->left)], 255);
     assert_int_equal(canvas_text(&c, -1, 15, TYPE_LARGE, white, "cut off at the end"),
                      canvas_text_width(TYPE_LARGE, "cut off at the end") - 1);
