@@ -37,7 +37,8 @@ static bool load_short(Config *c, const char *path, char *const *overrides, int 
     char list[OVERRIDES][128], *own[OVERRIDES];
     const int n = list_overrides(c, list, own);
     char **all = mem_alloc((size_t)(n + count) + 1, sizeof *all);
-    char in_steps[] = "train.petaflops=0"; /* whoever asked for operations */
+    char in_steps[] =
+        "train.petaflops=0"; /* the steps above, also where operations are asked for */
     memcpy(all, own, (size_t)n * sizeof *all);
     memcpy(all + n, overrides, (size_t)count * sizeof *all);
     all[n + count] = in_steps;
