@@ -146,6 +146,29 @@ static void test_more_epochs(void **state) {
     plan_close(&p);
 }
 
+/* How many updates operations are is what the run's env.json says; of more of them, as many more.
+ */
+static void test_operations(void **state) {
+    static const char env[] = "{\"updates\": 20}";
+    char path[512];
+    (void)state;
+    Plan p = open_plan(LISTS("model.d_ff=8", "train.steps=0", "train.petaflops=2e-6"), NULL);
+    const double work = p.runs[0].work;
+    make_run(&p, 0, TESTED("20"));
+    snprintf(path, sizeof path, "sweep/%s/env.json", p.runs[0].name);
+    scratch_write(path, env, sizeof env - 1);
+    plan_close(&p);
+    p = open_plan(LISTS("model.d_ff=8", "train.steps=0", "train.petaflops=2e-6"), NULL);
+    assert_int_equal(p.runs[0].state, PLAN_DONE);
+    assert_true(p.runs[0].made == 1);
+    plan_close(&p);
+    p = open_plan(LISTS("model.d_ff=8", "train.steps=0", "train.petaflops=8e-6"), NULL);
+    assert_int_equal(p.runs[0].state, PLAN_BEGUN);
+    assert_true(fabs(p.runs[0].made - 0.25) < 1e-12);
+    assert_true(fabs(p.runs[0].work / work - 4) < 1e-12);
+    plan_close(&p);
+}
+
 static void test_wrong_combinations(void **state) {
     (void)state;
     Plan p = open_plan(LISTS("model.heads=2,3", "train.lr=1,2"), NULL);
@@ -283,6 +306,7 @@ int main(void) {
         cmocka_unit_test_setup(test_fresh, start_anew),
         cmocka_unit_test_setup(test_how_far, start_anew),
         cmocka_unit_test_setup(test_more_epochs, start_anew),
+        cmocka_unit_test_setup(test_operations, start_anew),
         cmocka_unit_test_setup(test_wrong_combinations, start_anew),
         cmocka_unit_test_setup(test_errors_at_once, start_anew),
         cmocka_unit_test_setup(test_extended, start_anew),
